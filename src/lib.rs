@@ -14,5 +14,6 @@ compile_error!("`--cfg madsim` and `--cfg real` exclude each other");
 
 pub mod pb;
 pub mod planted;
+pub mod platform;
 pub mod state;
 pub mod window;

@@ -1,0 +1,72 @@
+//! Where the store's bytes live: a file, or a simulated disk.
+
+mod backend;
+#[cfg(madsim)]
+mod batch;
+mod file;
+#[cfg(madsim)]
+mod sim_disk;
+#[cfg(madsim)]
+mod sim_file;
+mod unfinished;
+
+pub use backend::Backend;
+#[cfg(madsim)]
+pub use sim_disk::{DiskCounters, SimDisk};
+
+use std::io;
+use std::path::PathBuf;
+
+/// One member's disk; clones share it.
+#[derive(Clone, Debug)]
+pub struct Disk(Medium);
+
+#[derive(Clone, Debug)]
+enum Medium {
+    File(PathBuf),
+    #[cfg(madsim)]
+    Simulated(SimDisk),
+}
+
+impl Disk {
+    /// The database file at `path`, made with its missing directories when first opened.
+    pub fn file(path: PathBuf) -> Disk {
+        Disk(Medium::File(path))
+    }
+
+    /// A simulated disk.
+    #[cfg(madsim)]
+    pub fn simulated(disk: SimDisk) -> Disk {
+        Disk(Medium::Simulated(disk))
+    }
+
+    /// Opens it for redb: `Database::builder().create_with_backend(disk.backend()?)`. What a power cut left of a database
+    /// in the making is emptied, so that the member can start; redb alone would refuse it for ever.
+    ///
+    /// # Errors
+    /// Name the file. Of kind `ResourceBusy` when another process has it open.
+    pub fn backend(&self) -> io::Result<Backend> {
+        let backend = match &self.0 {
+            Medium::File(path) => Backend::new(file::open(path)?),
+            #[cfg(madsim)]
+            Medium::Simulated(disk) => Backend::new(disk.open()),
+        };
+        unfinished::discard(&backend)?;
+        Ok(backend)
+    }
+
+    /// Resolves when everything synced before the call survives a power cut. Nothing may be acknowledged before it.
+    ///
+    /// A real sync has waited already, so this is free. A simulated sync cannot wait, since redb calls it from plain code:
+    /// the time it takes, and the chance to lose it, are here.
+    ///
+    /// # Errors
+    /// The power was cut: what was synced may be lost.
+    pub async fn barrier(&self) -> io::Result<()> {
+        match &self.0 {
+            Medium::File(_) => Ok(()),
+            #[cfg(madsim)]
+            Medium::Simulated(disk) => disk.barrier().await,
+        }
+    }
+}

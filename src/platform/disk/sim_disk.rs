@@ -1,0 +1,263 @@
+//! A disk with crash semantics. It outlives the members that use it.
+//!
+//! Writes go to the *view*, which reads see, and to the open *batch*. A sync seals the batch. A barrier, some virtual time
+//! later, makes the sealed batches *durable*, oldest first. A crash keeps a prefix of the sealed batches, tears the next
+//! one and loses the rest, which is what a disk may do that honours syncs but has not answered them yet.
+//!
+//! Not modelled here: bit rot, syncs that lie, lost directory entries.
+
+use super::batch::{Batch, write};
+use super::sim_file::SimFile;
+use crate::platform::seeded::Seeded;
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long a barrier takes unless told otherwise: an SSD that is not quite idle.
+const LATENCY: Range<Duration> = Duration::from_micros(500)..Duration::from_micros(4_500);
+
+/// Emptied batches kept for use again. One is enough for a member that awaits each barrier.
+const SPARE_BATCHES_MAX: usize = 2;
+
+/// A simulated disk; clones share it.
+#[derive(Clone, Debug)]
+pub struct SimDisk(Arc<Mutex<State>>);
+
+/// What a disk was asked to do since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskCounters {
+    /// Writes.
+    pub writes: u64,
+    /// Syncs.
+    pub syncs: u64,
+    /// Bytes in those writes.
+    pub bytes: u64,
+}
+
+#[derive(Debug)]
+struct State {
+    view: Vec<u8>,
+    durable: Vec<u8>,
+    open: Batch,
+    /// Synced and not durable yet, oldest first.
+    sealed: VecDeque<Batch>,
+    /// Number of the first batch in `sealed`, counted from the disk's beginning.
+    first_sealed: u64,
+    spare: Vec<Batch>,
+    /// Handles of an earlier epoch are dead.
+    epoch: u64,
+    /// Epoch of the newest handle.
+    opened: Option<u64>,
+    /// Operations left until the power fails.
+    fuse: Option<u64>,
+    latency: Range<Duration>,
+    latency_chance: Seeded,
+    crash_chance: Seeded,
+    counters: DiskCounters,
+}
+
+impl SimDisk {
+    /// An empty disk. `seed` decides its latencies and what its crashes leave, and nothing else does.
+    pub fn new(seed: u64) -> SimDisk {
+        let mut seeds = Seeded::new(seed);
+        SimDisk(Arc::new(Mutex::new(State {
+            view: Vec::new(),
+            durable: Vec::new(),
+            open: Batch::default(),
+            sealed: VecDeque::new(),
+            first_sealed: 0,
+            spare: Vec::new(),
+            epoch: 0,
+            opened: None,
+            fuse: None,
+            latency: LATENCY,
+            latency_chance: Seeded::new(seeds.next()),
+            crash_chance: Seeded::new(seeds.next()),
+            counters: DiskCounters::default(),
+        })))
+    }
+
+    /// How long barriers take from now on, virtual time. An empty range takes its start.
+    pub fn set_latency(&self, latency: Range<Duration>) {
+        self.state().latency = latency;
+    }
+
+    /// Cuts the power after so many more operations (reads, writes, syncs and the like): a crash inside a commit.
+    pub fn set_fuse(&self, operations: Option<u64>) {
+        self.state().fuse = operations;
+    }
+
+    /// Kills every open handle: whoever still holds one, such as a database about to be dropped, can no longer write.
+    /// Nothing is lost unless [`SimDisk::crash`] follows; without it, this is a killed process on a machine that lives.
+    pub fn cut_power(&self) {
+        self.state().cut();
+    }
+
+    /// The power fails: kills every open handle and loses what a disk may lose. See the module's description.
+    pub fn crash(&self) {
+        let mut state = self.state();
+        let state = &mut *state;
+        state.cut();
+        let sealed = std::mem::take(&mut state.sealed);
+        let kept = state.crash_chance.below(sealed.len() as u64 + 1);
+        let mut torn = &state.open;
+        for (index, batch) in (0_u64..).zip(&sealed) {
+            if index == kept {
+                torn = batch;
+                break;
+            }
+            batch.apply(&mut state.durable);
+        }
+        torn.apply_torn(&mut state.durable, &mut state.crash_chance);
+        state.open.clear();
+        state.first_sealed += sealed.len() as u64;
+        state.view.clone_from(&state.durable);
+    }
+
+    /// See [`super::Disk::barrier`].
+    pub(super) async fn barrier(&self) -> io::Result<()> {
+        let (epoch, sealed_until, latency) = {
+            let mut state = self.state();
+            if state.opened != Some(state.epoch) {
+                return Err(power_cut());
+            }
+            if state.sealed.is_empty() {
+                return Ok(());
+            }
+            let sealed_until = state.first_sealed + state.sealed.len() as u64;
+            (state.epoch, sealed_until, state.draw_latency())
+        };
+        tokio::time::sleep(latency).await;
+        let mut state = self.state();
+        if state.epoch != epoch {
+            return Err(power_cut());
+        }
+        state.settle(sealed_until);
+        Ok(())
+    }
+
+    /// What it was asked to do so far.
+    pub fn counters(&self) -> DiskCounters {
+        self.state().counters
+    }
+
+    /// Hash of the durable bytes.
+    pub fn fingerprint(&self) -> u64 {
+        xxhash_rust::xxh3::xxh3_64(&self.state().durable)
+    }
+
+    /// A handle for one boot.
+    pub(super) fn open(&self) -> SimFile {
+        let mut state = self.state();
+        state.opened = Some(state.epoch);
+        SimFile::new(self.clone(), state.epoch)
+    }
+
+    pub(super) fn len(&self, epoch: u64) -> io::Result<u64> {
+        Ok(self.operate(epoch)?.view.len() as u64)
+    }
+
+    pub(super) fn read(&self, epoch: u64, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let state = self.operate(epoch)?;
+        let bytes = usize::try_from(offset)
+            .ok()
+            .and_then(|start| state.view.get(start..start.checked_add(out.len())?))
+            .ok_or_else(|| io::Error::new(io::ErrorKind::UnexpectedEof, "read past the end"))?;
+        out.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    pub(super) fn write(&self, epoch: u64, offset: u64, data: &[u8]) -> io::Result<()> {
+        let mut state = self.operate(epoch)?;
+        let offset = position(offset)?;
+        write(&mut state.view, offset, data);
+        state.open.write(offset, data);
+        state.counters.writes += 1;
+        state.counters.bytes += data.len() as u64;
+        Ok(())
+    }
+
+    pub(super) fn set_len(&self, epoch: u64, len: u64) -> io::Result<()> {
+        let mut state = self.operate(epoch)?;
+        let len = position(len)?;
+        state.view.resize(len, 0);
+        state.open.set_len(len);
+        Ok(())
+    }
+
+    pub(super) fn sync(&self, epoch: u64) -> io::Result<()> {
+        let mut state = self.operate(epoch)?;
+        state.counters.syncs += 1;
+        if !state.open.is_empty() {
+            let empty = state.spare.pop().unwrap_or_default();
+            let full = std::mem::replace(&mut state.open, empty);
+            state.sealed.push_back(full);
+        }
+        Ok(())
+    }
+
+    /// One operation of a handle: counts the fuse down, and fails once the handle is dead.
+    fn operate(&self, epoch: u64) -> io::Result<MutexGuard<'_, State>> {
+        let mut state = self.state();
+        if state.epoch != epoch {
+            return Err(power_cut());
+        }
+        match &mut state.fuse {
+            None => {}
+            Some(0) => {
+                state.cut();
+                return Err(power_cut());
+            }
+            Some(left) => *left -= 1,
+        }
+        Ok(state)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn cut(&mut self) {
+        self.epoch += 1;
+        self.fuse = None;
+    }
+
+    /// Makes the sealed batches before number `until` durable; another barrier may have done so already.
+    fn settle(&mut self, until: u64) {
+        while self.first_sealed < until {
+            let mut batch = self
+                .sealed
+                .pop_front()
+                .expect("batches leave the queue here or in a crash, which changes the epoch");
+            batch.apply(&mut self.durable);
+            self.first_sealed += 1;
+            if self.spare.len() < SPARE_BATCHES_MAX {
+                batch.clear();
+                self.spare.push(batch);
+            }
+        }
+    }
+
+    fn draw_latency(&mut self) -> Duration {
+        let width = self.latency.end.saturating_sub(self.latency.start);
+        match u64::try_from(width.as_nanos()) {
+            Ok(0) | Err(_) => self.latency.start,
+            Ok(width) => {
+                self.latency.start + Duration::from_nanos(self.latency_chance.below(width))
+            }
+        }
+    }
+}
+
+fn position(offset: u64) -> io::Result<usize> {
+    usize::try_from(offset)
+        .map_err(|_| io::Error::new(io::ErrorKind::FileTooLarge, "beyond the address space"))
+}
+
+fn power_cut() -> io::Error {
+    io::Error::other("simulated power cut")
+}
