@@ -12,8 +12,12 @@ compile_error!(
 #[cfg(all(madsim, real))]
 compile_error!("`--cfg madsim` and `--cfg real` exclude each other");
 
+pub mod config;
+pub mod node;
+pub mod observer;
 pub mod pb;
 pub mod planted;
 pub mod platform;
 pub mod state;
+pub mod storage;
 pub mod window;

@@ -1,0 +1,74 @@
+//! Why the store cannot be used.
+
+/// Why the store could not be opened, read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum StorageError {
+    /// The store was written by a later version.
+    #[error("the store has format {found}; this version reads formats up to {known}")]
+    NewerFormat {
+        /// The store's format.
+        found: u32,
+        /// The newest format that this version reads.
+        known: u32,
+    },
+    /// The store belongs to another cluster.
+    #[error("the store belongs to cluster {found:016x}, not to {expected:016x}")]
+    ForeignCluster {
+        /// The store's cluster.
+        found: u64,
+        /// The configured cluster.
+        expected: u64,
+    },
+    /// The store belongs to another member.
+    #[error("the store belongs to member {found:016x}, not to {expected:016x}")]
+    ForeignMember {
+        /// The store's member.
+        found: u64,
+        /// The configured member.
+        expected: u64,
+    },
+    /// The store contradicts itself, or holds what no version wrote.
+    #[error("the store is corrupt: {what}")]
+    Corrupt {
+        /// What is wrong.
+        what: String,
+    },
+    /// The disk, or the database on it, failed.
+    #[error("the store failed: {0}")]
+    Failed(#[source] Box<redb::Error>),
+}
+
+impl StorageError {
+    pub(super) fn corrupt(what: impl Into<String>) -> StorageError {
+        StorageError::Corrupt { what: what.into() }
+    }
+}
+
+impl From<redb::Error> for StorageError {
+    fn from(error: redb::Error) -> Self {
+        match error {
+            redb::Error::Corrupted(what) => StorageError::Corrupt { what },
+            other => StorageError::Failed(Box::new(other)),
+        }
+    }
+}
+
+/// redb has one error type for each kind of call; here they are one.
+macro_rules! from_redb {
+    ($($error:ident),*) => {
+        $(impl From<redb::$error> for StorageError {
+            fn from(error: redb::$error) -> Self {
+                redb::Error::from(error).into()
+            }
+        })*
+    };
+}
+
+from_redb!(
+    StorageError,
+    TableError,
+    TransactionError,
+    CommitError,
+    DatabaseError,
+    SetDurabilityError
+);

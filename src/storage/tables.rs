@@ -1,0 +1,37 @@
+//! Names, keys and values of the tables.
+//!
+//! | table | key | value |
+//! |---|---|---|
+//! | `meta` | one of the names below | numbers big-endian, messages as protobuf |
+//! | `log` | log index | raft's `eraftpb.Entry` |
+//! | `users` | name | `gatehousepb.UserRecord` |
+//! | `roles` | name | `gatehousepb.RoleRecord` |
+//! | `tokens` | login index big-endian, then the prefix hash | `gatehousepb.TokenRecord` |
+//! | `kv` | revision, number of the change within it | `gatehousepb.KvRecord` |
+//!
+//! Invariants: `log` has no gap from `first_index` on; `applied_index` of `state` ≤ `commit` of `hard_state` ≤ last index
+//! of `log`; every row of the other tables is what the entries up to `applied_index` left there.
+
+use redb::TableDefinition;
+
+pub(super) const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
+pub(super) const LOG: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("log");
+pub(super) const USERS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("users");
+pub(super) const ROLES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("roles");
+pub(super) const TOKENS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("tokens");
+pub(super) const KV: TableDefinition<'_, (i64, i64), &[u8]> = TableDefinition::new("kv");
+
+/// Format of the store, 4 bytes. Its presence says that the store has been created completely.
+pub(super) const FORMAT_KEY: &str = "format";
+/// The cluster, 8 bytes.
+pub(super) const CLUSTER_KEY: &str = "cluster_id";
+/// The member, 8 bytes.
+pub(super) const MEMBER_KEY: &str = "member_id";
+/// `eraftpb.HardState`: term, vote, commit index.
+pub(super) const HARD_STATE_KEY: &str = "hard_state";
+/// `eraftpb.ConfState`: the voters.
+pub(super) const CONF_STATE_KEY: &str = "conf_state";
+/// Index of the log's first entry, 8 bytes; 1 until the log has been compacted.
+pub(super) const FIRST_INDEX_KEY: &str = "first_index";
+/// `gatehousepb.Meta`.
+pub(super) const STATE_KEY: &str = "state";
