@@ -12,12 +12,15 @@ compile_error!(
 #[cfg(all(madsim, real))]
 compile_error!("`--cfg madsim` and `--cfg real` exclude each other");
 
+pub mod api;
 pub mod config;
+mod credential;
 pub mod node;
 pub mod observer;
 pub mod pb;
 pub mod planted;
 pub mod platform;
+pub mod server;
 pub mod state;
 pub mod storage;
 pub mod window;

@@ -16,6 +16,7 @@ mod first_bytes;
 mod io;
 mod keepalive;
 mod listener;
+pub mod passwords;
 mod random;
 mod response_body;
 #[cfg(madsim)]

@@ -1,0 +1,563 @@
+//! The command line: etcd's flag names, etcd's `ETCD_*` variables, etcd's defaults. What was typed becomes [`Settings`]
+//! once, here; nothing further in reads arguments or the environment. A flag whose feature does not exist yet is not
+//! accepted, so that nobody believes it works.
+
+use clap::builder::RangedU64ValueParser;
+use clap::{Parser, ValueEnum};
+use gatehouse::config::{Config, Member, cluster_id};
+use gatehouse::state::TokenKind;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Longest election timeout, milliseconds: etcd's bound.
+const ELECTION_TIMEOUT_MS_MAX: u64 = 50_000;
+
+/// Largest `--max-request-bytes`: raft sends an entry as one message, and peers must get heartbeats through beside it.
+const REQUEST_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Largest `--max-txn-ops`: a transaction holds up every member for as long as it is applied.
+const TXN_OPS_MAX: u64 = 65_536;
+
+/// Members of one cluster: raft sends every entry to each of them.
+const MEMBERS_MAX: usize = 9;
+
+/// An etcd-v3-compatible key-value server with authentication.
+#[derive(Debug, Parser)]
+#[command(name = "gatehouse", version, max_term_width = 100)]
+pub(crate) struct Args {
+    /// Name of this member.
+    #[arg(long, env = "ETCD_NAME", default_value = "default")]
+    name: String,
+
+    /// Directory of this member's data, created if it does not exist [default: NAME.etcd].
+    #[arg(long, env = "ETCD_DATA_DIR", value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+
+    /// Where to listen for clients, comma-separated [default: http://localhost:2379].
+    #[arg(
+        long,
+        env = "ETCD_LISTEN_CLIENT_URLS",
+        value_name = "URLS",
+        value_delimiter = ','
+    )]
+    listen_client_urls: Option<Vec<HttpUrl>>,
+
+    /// Where clients reach this member, comma-separated; needed with --listen-client-urls.
+    #[arg(
+        long,
+        env = "ETCD_ADVERTISE_CLIENT_URLS",
+        value_name = "URLS",
+        value_delimiter = ','
+    )]
+    advertise_client_urls: Option<Vec<HttpUrl>>,
+
+    /// Where to listen for the other members, comma-separated.
+    #[arg(
+        long,
+        env = "ETCD_LISTEN_PEER_URLS",
+        value_name = "URLS",
+        value_delimiter = ',',
+        default_value = "http://localhost:2380"
+    )]
+    listen_peer_urls: Vec<HttpUrl>,
+
+    /// Where the other members reach this one.
+    #[arg(
+        long,
+        env = "ETCD_INITIAL_ADVERTISE_PEER_URLS",
+        value_name = "URL",
+        default_value = "http://localhost:2380"
+    )]
+    initial_advertise_peer_urls: HttpUrl,
+
+    /// All members as name=URL, comma-separated [default: this member alone].
+    #[arg(
+        long,
+        env = "ETCD_INITIAL_CLUSTER",
+        value_name = "MEMBERS",
+        value_delimiter = ','
+    )]
+    initial_cluster: Option<Vec<NamedUrl>>,
+
+    /// Whether the cluster is being created.
+    #[arg(long, env = "ETCD_INITIAL_CLUSTER_STATE", default_value = "new")]
+    initial_cluster_state: ClusterState,
+
+    /// What tells this cluster from others with the same addresses.
+    #[arg(
+        long,
+        env = "ETCD_INITIAL_CLUSTER_TOKEN",
+        value_name = "TEXT",
+        default_value = "etcd-cluster"
+    )]
+    initial_cluster_token: String,
+
+    /// Which tokens logins get.
+    #[arg(long, env = "ETCD_AUTH_TOKEN", default_value = "simple")]
+    auth_token: AuthToken,
+
+    /// bcrypt cost of new password hashes.
+    #[arg(long, env = "ETCD_BCRYPT_COST", value_name = "4..31", default_value_t = 10,
+          value_parser = clap::value_parser!(u32).range(4..=31))]
+    bcrypt_cost: u32,
+
+    /// Time between a leader's heartbeats, milliseconds.
+    #[arg(long, env = "ETCD_HEARTBEAT_INTERVAL", value_name = "MS", default_value_t = 100,
+          value_parser = clap::value_parser!(u64).range(1..=ELECTION_TIMEOUT_MS_MAX / 5))]
+    heartbeat_interval: u64,
+
+    /// How long a member waits for a leader, milliseconds; at least five heartbeats.
+    #[arg(long, env = "ETCD_ELECTION_TIMEOUT", value_name = "MS", default_value_t = 1000,
+          value_parser = clap::value_parser!(u64).range(5..=ELECTION_TIMEOUT_MS_MAX))]
+    election_timeout: u64,
+
+    /// Most operations in one transaction.
+    #[arg(long, env = "ETCD_MAX_TXN_OPS", value_name = "COUNT", default_value_t = 128,
+          value_parser = RangedU64ValueParser::<usize>::new().range(1..=TXN_OPS_MAX))]
+    max_txn_ops: usize,
+
+    /// Largest request, bytes.
+    #[arg(long, env = "ETCD_MAX_REQUEST_BYTES", value_name = "BYTES", default_value_t = 1_572_864,
+          value_parser = RangedU64ValueParser::<usize>::new().range(1024..=REQUEST_BYTES_MAX))]
+    max_request_bytes: usize,
+
+    /// Least severe messages to log, on standard error.
+    #[arg(long, env = "ETCD_LOG_LEVEL", default_value = "info")]
+    log_level: LogLevel,
+}
+
+/// Whether the cluster is being created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ClusterState {
+    /// All members start for the first time, or again.
+    New,
+    /// The member joins others that run already; not supported yet.
+    #[value(hide = true)]
+    Existing,
+}
+
+/// Which tokens logins get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum AuthToken {
+    /// Random text, known to every member.
+    Simple,
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogLevel {
+    Trace,
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+/// What the server needs, validated.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// How the member runs.
+    pub(crate) config: Config,
+    /// Where its data lies.
+    pub(crate) data_dir: PathBuf,
+    /// How much is logged.
+    pub(crate) log_level: LogLevel,
+}
+
+/// Flags that do not fit together, or a value that does not fit this version. Names the flag and the value.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid value '{value}' for '--{flag}': {reason}")]
+pub(crate) struct ArgsError {
+    flag: &'static str,
+    value: String,
+    reason: String,
+}
+
+impl ArgsError {
+    fn new(flag: &'static str, value: impl fmt::Display, reason: impl Into<String>) -> ArgsError {
+        ArgsError {
+            flag,
+            value: value.to_string(),
+            reason: reason.into(),
+        }
+    }
+}
+
+impl Args {
+    /// What the server needs, from what was typed. `cpus` is how many passwords may be hashed at a time.
+    ///
+    /// # Errors
+    /// [`ArgsError`] names the first flag that does not fit.
+    pub(crate) fn settings(self, cpus: usize) -> Result<Settings, ArgsError> {
+        if self.initial_cluster_state == ClusterState::Existing {
+            let reason = "joining a running cluster is not supported yet, only 'new' is";
+            return Err(ArgsError::new("initial-cluster-state", "existing", reason));
+        }
+        if self.election_timeout < 5 * self.heartbeat_interval {
+            let reason = format!(
+                "must be at least five times --heartbeat-interval, {} ms",
+                self.heartbeat_interval
+            );
+            return Err(ArgsError::new(
+                "election-timeout",
+                self.election_timeout,
+                reason,
+            ));
+        }
+        let members = self.members()?;
+        let own = Member::new(
+            &self.name,
+            &self.initial_advertise_peer_urls.address(),
+            &self.initial_cluster_token,
+        );
+        let config = Config {
+            cluster_id: cluster_id(&members, &self.initial_cluster_token),
+            member_id: own.id,
+            members,
+            listen_client: self.listen_client()?,
+            listen_peer: listen("listen-peer-urls", &self.listen_peer_urls)?,
+            heartbeat: Duration::from_millis(self.heartbeat_interval),
+            election: Duration::from_millis(self.election_timeout),
+            bcrypt_cost: self.bcrypt_cost,
+            password_workers: cpus,
+            token_kind: match self.auth_token {
+                AuthToken::Simple => TokenKind::Simple,
+            },
+            max_txn_ops: self.max_txn_ops,
+            max_request_bytes: self.max_request_bytes,
+        };
+        let data_dir = self
+            .data_dir
+            .unwrap_or_else(|| PathBuf::from(format!("{}.etcd", self.name)));
+        Ok(Settings {
+            config,
+            data_dir,
+            log_level: self.log_level,
+        })
+    }
+
+    fn listen_client(&self) -> Result<Vec<SocketAddr>, ArgsError> {
+        let Some(urls) = &self.listen_client_urls else {
+            return Ok(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 2379))]);
+        };
+        if self.advertise_client_urls.is_none() {
+            // As in etcd: an address to listen at (0.0.0.0, say) is often none to connect to.
+            let reason = "--advertise-client-urls is required when this is given";
+            return Err(ArgsError::new("listen-client-urls", joined(urls), reason));
+        }
+        listen("listen-client-urls", urls)
+    }
+
+    /// All members by id.
+    fn members(&self) -> Result<Vec<Member>, ArgsError> {
+        let own = NamedUrl {
+            name: self.name.clone(),
+            url: self.initial_advertise_peer_urls.clone(),
+        };
+        let listed = self
+            .initial_cluster
+            .clone()
+            .unwrap_or_else(|| vec![own.clone()]);
+        let bad = |reason: String| Err(ArgsError::new("initial-cluster", joined(&listed), reason));
+        for (at, member) in listed.iter().enumerate() {
+            let before = &listed[..at];
+            if before.iter().any(|other| other.name == member.name) {
+                return bad(format!("the name '{}' appears twice", member.name));
+            }
+            if before.iter().any(|other| other.url == member.url) {
+                return bad(format!("the URL {} appears twice", member.url));
+            }
+        }
+        if listed.len() > MEMBERS_MAX {
+            return bad(format!("more than {MEMBERS_MAX} members"));
+        }
+        match listed.iter().find(|member| member.name == own.name) {
+            None => return bad(format!("this member, --name '{}', is not in it", own.name)),
+            Some(listed) if listed.url != own.url => {
+                let flag = "initial-advertise-peer-urls";
+                let reason = format!(
+                    "--initial-cluster says {} for member '{}'",
+                    listed.url, own.name
+                );
+                return Err(ArgsError::new(flag, own.url, reason));
+            }
+            Some(_) => {}
+        }
+        let token = &self.initial_cluster_token;
+        let member = |named: &NamedUrl| Member::new(&named.name, &named.url.address(), token);
+        let mut members: Vec<Member> = listed.iter().map(member).collect();
+        members.sort_unstable_by_key(|member| member.id);
+        Ok(members)
+    }
+}
+
+fn joined<T: fmt::Display>(values: &[T]) -> String {
+    values
+        .iter()
+        .map(T::to_string)
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+/// Addresses to listen at. Names are not looked up, as in etcd: a listener must not depend on a name server.
+fn listen(flag: &'static str, urls: &[HttpUrl]) -> Result<Vec<SocketAddr>, ArgsError> {
+    let address = |url: &HttpUrl| match url.host.trim_matches(['[', ']']) {
+        "localhost" => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, url.port))),
+        host => match host.parse::<IpAddr>() {
+            Ok(ip) => Ok(SocketAddr::new(ip, url.port)),
+            Err(_) => Err(ArgsError::new(
+                flag,
+                url,
+                "the host must be an IP address or localhost",
+            )),
+        },
+    };
+    urls.iter().map(address).collect()
+}
+
+/// `http://host:port`, and nothing after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct HttpUrl {
+    /// A name, an IPv4 address, or an IPv6 address in brackets.
+    host: String,
+    port: u16,
+}
+
+impl HttpUrl {
+    fn address(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+}
+
+impl fmt::Display for HttpUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}:{}", self.host, self.port)
+    }
+}
+
+impl FromStr for HttpUrl {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<HttpUrl, &'static str> {
+        let Some(address) = text.trim().strip_prefix("http://") else {
+            return Err("must start with http:// (TLS and sockets by path are not supported yet)");
+        };
+        let address = address.strip_suffix('/').unwrap_or(address);
+        if address.contains(['/', '?', '#', '@']) {
+            return Err("must be http://host:port, without a path");
+        }
+        let Some((host, port)) = address.rsplit_once(':') else {
+            return Err("must name a port, as http://host:port");
+        };
+        let bracketed = host.starts_with('[') && host.ends_with(']');
+        if host.is_empty() || (host.contains(':') && !bracketed) {
+            return Err("must name a host, an IPv6 address in brackets");
+        }
+        match port.parse() {
+            Ok(0) | Err(_) => Err("the port must be a number from 1 to 65535"),
+            Ok(port) => Ok(HttpUrl {
+                host: host.to_owned(),
+                port,
+            }),
+        }
+    }
+}
+
+/// `name=URL`: one member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct NamedUrl {
+    name: String,
+    url: HttpUrl,
+}
+
+impl fmt::Display for NamedUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.name, self.url)
+    }
+}
+
+impl FromStr for NamedUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<NamedUrl, String> {
+        match text.trim().split_once('=') {
+            Some((name, url)) if !name.is_empty() => {
+                let url = url.parse().map_err(|reason| format!("'{url}': {reason}"))?;
+                Ok(NamedUrl {
+                    name: name.to_owned(),
+                    url,
+                })
+            }
+            _ => Err("must be name=http://host:port".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(flags: &str) -> Result<Settings, String> {
+        let words = std::iter::once("gatehouse").chain(flags.split_whitespace());
+        let args = Args::try_parse_from(words).map_err(|error| error.to_string())?;
+        args.settings(2).map_err(|error| error.to_string())
+    }
+
+    /// The first line of the message, which is the one that counts.
+    fn refusal(flags: &str) -> String {
+        let message = parse(flags).expect_err(flags);
+        message
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .trim_start_matches("error: ")
+            .to_owned()
+    }
+
+    #[test]
+    fn the_flags_are_consistent() {
+        use clap::CommandFactory;
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn without_flags_etcds_defaults_hold() {
+        let settings = parse("").unwrap();
+        let Config {
+            members,
+            listen_client,
+            listen_peer,
+            election,
+            ..
+        } = &settings.config;
+        assert_eq!(settings.data_dir, PathBuf::from("default.etcd"));
+        assert_eq!(*listen_client, ["127.0.0.1:2379".parse().unwrap()]);
+        assert_eq!(*listen_peer, ["127.0.0.1:2380".parse().unwrap()]);
+        assert_eq!(
+            *members,
+            [Member::new("default", "localhost:2380", "etcd-cluster")]
+        );
+        assert_eq!(settings.config.member_id, members[0].id);
+        assert_eq!(*election, Duration::from_secs(1));
+        assert_eq!(settings.config.bcrypt_cost, 10);
+        assert_eq!(settings.config.max_txn_ops, 128);
+        assert_eq!(settings.config.max_request_bytes, 1_572_864);
+    }
+
+    #[test]
+    fn members_agree_on_the_cluster_whatever_the_order() {
+        let one = parse(
+            "--name=a --initial-advertise-peer-urls=http://h:1 --initial-cluster a=http://h:1,b=http://h:2",
+        );
+        let two = parse(
+            "--name=b --initial-advertise-peer-urls=http://h:2 --initial-cluster b=http://h:2,a=http://h:1",
+        );
+        let (one, two) = (one.unwrap().config, two.unwrap().config);
+        assert_eq!(one.members, two.members);
+        assert_eq!(one.cluster_id, two.cluster_id);
+        assert_ne!(one.member_id, two.member_id);
+        assert!(one.members.is_sorted_by_key(|member| member.id));
+    }
+
+    #[track_caller]
+    fn check_refusals(rows: &[(&str, &str)]) {
+        for (flags, expected) in rows {
+            assert_eq!(refusal(flags), *expected, "{flags}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_the_flag_the_value_and_the_reason() {
+        check_refusals(&[
+            (
+                "--initial-cluster-state=existing",
+                "invalid value 'existing' for '--initial-cluster-state': \
+                 joining a running cluster is not supported yet, only 'new' is",
+            ),
+            (
+                "--election-timeout 400",
+                "invalid value '400' for '--election-timeout': \
+                 must be at least five times --heartbeat-interval, 100 ms",
+            ),
+            (
+                "--listen-client-urls http://localhost:1",
+                "invalid value 'http://localhost:1' for '--listen-client-urls': \
+                 --advertise-client-urls is required when this is given",
+            ),
+            (
+                "--listen-peer-urls http://example.com:1",
+                "invalid value 'http://example.com:1' for '--listen-peer-urls': \
+                 the host must be an IP address or localhost",
+            ),
+            (
+                "--initial-cluster default=http://localhost:9",
+                "invalid value 'http://localhost:2380' for '--initial-advertise-peer-urls': \
+                 --initial-cluster says http://localhost:9 for member 'default'",
+            ),
+            (
+                "--initial-cluster other=http://localhost:9",
+                "invalid value 'other=http://localhost:9' for '--initial-cluster': \
+                 this member, --name 'default', is not in it",
+            ),
+            (
+                "--initial-cluster default=http://h:1,default=http://h:2",
+                "invalid value 'default=http://h:1,default=http://h:2' for '--initial-cluster': \
+                 the name 'default' appears twice",
+            ),
+            (
+                "--initial-cluster default=http://h:1,other=http://h:1",
+                "invalid value 'default=http://h:1,other=http://h:1' for '--initial-cluster': \
+                 the URL http://h:1 appears twice",
+            ),
+            (
+                "--initial-cluster http://h:1",
+                "invalid value 'http://h:1' for '--initial-cluster <MEMBERS>': must be name=http://host:port",
+            ),
+            (
+                "--bcrypt-cost=3",
+                "invalid value '3' for '--bcrypt-cost <4..31>': 3 is not in 4..=31",
+            ),
+            (
+                "--auth-token=jwt",
+                "invalid value 'jwt' for '--auth-token <AUTH_TOKEN>'",
+            ),
+            ("--auto-tls", "unexpected argument '--auto-tls' found"),
+        ]);
+    }
+
+    #[test]
+    fn only_plain_http_urls_with_a_port_are_taken() {
+        check_refusals(&[
+            (
+                "--listen-peer-urls https://localhost:1",
+                "invalid value 'https://localhost:1' for '--listen-peer-urls <URLS>': \
+                 must start with http:// (TLS and sockets by path are not supported yet)",
+            ),
+            (
+                "--listen-peer-urls http://localhost",
+                "invalid value 'http://localhost' for '--listen-peer-urls <URLS>': \
+                 must name a port, as http://host:port",
+            ),
+            (
+                "--listen-peer-urls http://localhost:0",
+                "invalid value 'http://localhost:0' for '--listen-peer-urls <URLS>': \
+                 the port must be a number from 1 to 65535",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn addresses_are_read_as_written() {
+        let settings = parse(
+            "--listen-client-urls http://[::1]:1,http://0.0.0.0:2 --advertise-client-urls http://me.example:1/",
+        );
+        let listen = settings.unwrap().config.listen_client;
+        assert_eq!(
+            listen,
+            ["[::1]:1".parse().unwrap(), "0.0.0.0:2".parse().unwrap()]
+        );
+    }
+}

@@ -1,0 +1,42 @@
+//! Stories over real sockets: the server's program, driven as users drive it. Simulation builds have no sockets, so
+//! theirs holds the rules of tidiness only; the stories run with `cargo test-real`.
+
+#![cfg_attr(
+    real,
+    expect(clippy::unwrap_used, reason = "a story that cannot go on fails")
+)]
+
+/// The rules of ARCHITECTURE.md that a text search can check.
+mod tidy;
+
+/// Starts, kills and restarts members.
+#[cfg(real)]
+mod harness;
+
+/// Runs Debian's `etcdctl`.
+#[cfg(real)]
+mod etcdctl;
+
+/// Calls a member over gRPC, for what `etcdctl` cannot say.
+#[cfg(real)]
+mod client;
+
+/// What the program accepts and refuses to start with.
+#[cfg(real)]
+mod command_line;
+
+/// Users, roles, logins and refusals, as an operator sees them.
+#[cfg(real)]
+mod permissions;
+
+/// Codes and texts that only a raw client sees: tokens, passwords, malformed requests.
+#[cfg(real)]
+mod protocol;
+
+/// Three members: crashes lose nothing, and members agree.
+#[cfg(real)]
+mod cluster;
+
+/// No password and no token in logs or on disk.
+#[cfg(real)]
+mod secrets;

@@ -1,0 +1,165 @@
+//! The rules that keep the layers apart, as a test: what ARCHITECTURE.md states as absences is looked for here in the
+//! sources themselves. A rule that is broken is reported with file and line.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A file this long opens by saying why; see `opens_with_its_reason`.
+const LINES_MAX: usize = 600;
+
+struct Source {
+    path: String,
+    text: String,
+}
+
+fn sources(folders: &[&str]) -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    let mut queue: Vec<PathBuf> = folders.iter().map(|folder| root.join(folder)).collect();
+    while let Some(path) = queue.pop() {
+        if path.is_dir() {
+            let entries = fs::read_dir(&path).expect("a folder of the project can be listed");
+            queue.extend(entries.map(|entry| entry.expect("an entry can be read").path()));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).expect("a source can be read");
+            let path = path.strip_prefix(root).expect("it lies below the root");
+            found.push(Source { path: path.display().to_string(), text });
+        }
+    }
+    assert!(!found.is_empty(), "no sources below {folders:?}: the rule would check nothing");
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    found
+}
+
+/// Lines of code that hold one of `words`, without comments and without this file.
+fn offenders(folders: &[&str], words: &[&str], except: &[&str]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for source in sources(folders) {
+        if source.path == "tests/it/tidy.rs" || except.iter().any(|path| source.path.starts_with(path)) {
+            continue;
+        }
+        for (number, line) in source.text.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            if words.iter().any(|word| code.contains(word)) {
+                lines.push(format!("{}:{}: {}", source.path, number + 1, line.trim()));
+            }
+        }
+    }
+    lines
+}
+
+fn assert_none(rule: &str, offenders: Vec<String>) {
+    assert!(offenders.is_empty(), "{rule}:\n{}", offenders.join("\n"));
+}
+
+#[test]
+fn state_is_pure() {
+    let words = [
+        "tokio", "tonic", "raft::", "redb", "hyper", "std::time", "std::thread", "std::fs", "std::env", "getrandom",
+        "async ", ".await", "Mutex", "RwLock", "HashMap", "HashSet", "crate::api", "crate::node", "crate::storage",
+        "crate::platform", "crate::credential", "crate::pb",
+    ];
+    assert_none("src/state is pure", offenders(&["src/state"], &words, &[]));
+}
+
+#[test]
+fn judge_shares_nothing_with_the_server() {
+    let words = ["gatehouse::", "madsim", "tonic", "raft", "redb"];
+    let except = ["sim/src/model/testdata"];
+    let found: Vec<String> = offenders(&["sim/src/model", "sim/src/checker"], &words, &except);
+    assert_none("the model and the checker read histories and nothing else", found);
+}
+
+#[test]
+fn one_file_names_status_codes() {
+    let found = offenders(&["src"], &["tonic::Code", "Code::"], &["src/api/status.rs", "src/platform"]);
+    assert_none("only src/api/status.rs gives errors their gRPC code", found);
+}
+
+#[test]
+fn protobuf_stops_at_the_edges() {
+    let except = ["src/api", "src/node", "src/storage", "src/pb.rs", "src/platform", "src/lib.rs", "src/server.rs"];
+    assert_none("protobuf types stop at api, node and storage", offenders(&["src"], &["crate::pb"], &except));
+}
+
+#[test]
+fn time_and_chance_come_from_the_platform() {
+    let words = ["SystemTime", "std::time::Instant", "Instant::now", "thread_rng", "rand::random", "getrandom::"];
+    let found = offenders(&["src"], &words, &["src/platform"])
+        .into_iter()
+        // The runtime's own clock is simulated; deadlines are taken from it.
+        .filter(|line| !line.contains("tokio::time::Instant") && !line.contains("Instant::now() +"))
+        .collect();
+    assert_none("only src/platform asks for time or randomness", found);
+}
+
+#[test]
+fn every_select_is_biased() {
+    let mut found = Vec::new();
+    for source in sources(&["src", "sim/src"]) {
+        let lines: Vec<&str> = source.text.lines().collect();
+        for (number, line) in lines.iter().enumerate() {
+            if line.contains("select! {") || line.trim_end().ends_with("select!(") {
+                let next = lines.get(number + 1).copied().unwrap_or_default();
+                if !line.contains("biased;") && !next.contains("biased;") {
+                    found.push(format!("{}:{}", source.path, number + 1));
+                }
+            }
+        }
+    }
+    assert_none("an unbiased select differs between two runs of one seed", found);
+}
+
+#[test]
+fn order_never_depends_on_a_hasher() {
+    let words = ["HashMap", "HashSet", "ahash", "RandomState"];
+    assert_none("BTreeMap and BTreeSet only", offenders(&["src", "sim/src"], &words, &["src/pb.rs"]));
+}
+
+#[test]
+fn nothing_is_left_unfinished() {
+    let words = ["todo!(", "unimplemented!(", "#[ignore", "dbg!("];
+    assert_none("a stub is a defect", offenders(&["src", "sim", "tests", "benches"], &words, &[]));
+    let marks = ["FIX".to_owned() + "ME", "XX".to_owned() + "X"];
+    let mut found = Vec::new();
+    for source in sources(&["src", "sim", "tests"]) {
+        for (number, line) in source.text.lines().enumerate() {
+            if marks.iter().any(|mark| line.contains(mark.as_str())) {
+                found.push(format!("{}:{}", source.path, number + 1));
+            }
+        }
+    }
+    assert_none("a mark that something is left to do belongs in an issue", found);
+}
+
+#[test]
+fn every_file_says_what_it_is_for() {
+    let found = sources(&["src", "sim", "tests"])
+        .into_iter()
+        .filter(|source| !source.text.starts_with("//!"))
+        .map(|source| source.path)
+        .collect();
+    assert_none("each file opens with a header", found);
+}
+
+#[test]
+fn files_are_short() {
+    let found = sources(&["src", "sim", "tests"])
+        .into_iter()
+        .filter(|source| source.text.lines().count() > LINES_MAX && !opens_with_its_reason(&source.text))
+        .map(|source| format!("{}: {} lines", source.path, source.text.lines().count()))
+        .collect();
+    assert_none("a file of more than 600 lines opens by saying why", found);
+}
+
+fn opens_with_its_reason(text: &str) -> bool {
+    text.lines().take_while(|line| line.starts_with("//!")).any(|line| line.contains("long because"))
+}
+
+#[test]
+fn passwords_have_no_display() {
+    // A secret type that can be printed will be printed.
+    let found = offenders(&["src"], &["impl fmt::Display for Secret", "impl std::fmt::Display for Secret",
+        "impl fmt::Display for PasswordHash", "impl std::fmt::Display for PasswordHash"], &[]);
+    assert_none("secrets cannot be displayed", found);
+}
