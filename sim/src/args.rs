@@ -1,0 +1,200 @@
+//! The command line as it is typed. What the program needs of it stands in [`crate::settings`].
+
+use clap::{Parser, Subcommand, ValueEnum};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+/// Exit codes, for the help text.
+const EXIT_CODES: &str = "Exit codes: 0 as expected (with a planted bug: found); 1 safety violation (with a planted bug: \
+                          not found); 2 usage or bad input; 3 no progress; 4 nondeterminism; 5 undecided";
+
+/// Runs the complete Gatehouse server in a deterministic simulation and judges every auth decision.
+///
+/// Without a command it runs every scenario on its pinned seeds.
+#[derive(Debug, Parser)]
+#[command(name = "gatehouse-sim", version, after_help = EXIT_CODES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// What every command takes.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Common {
+    /// Switches a planted bug on: SLUG, or SLUG/x for one of its sub-switches
+    #[arg(long, global = true, value_name = "SLUG[/x]")]
+    pub(crate) bug: Option<String>,
+    /// Leaves the scenarios' own expectations out, so that only the properties judge
+    #[arg(long, global = true)]
+    pub(crate) general: bool,
+    /// Runs at the same time [default: number of processors]
+    #[arg(long, global = true, value_name = "J", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    /// Form of the results on stdout: a table, or one JSON object a line
+    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Directory for the histories of failing runs, and of each scenario's first run
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        default_value = "reports/latest"
+    )]
+    pub(crate) report: PathBuf,
+    /// Writes the lines of the trace beside each history, for `twice`
+    #[arg(long, global = true, hide = true)]
+    pub(crate) keep_trace: bool,
+    /// Logs to stderr, on virtual time: off, error, warn, info, debug, trace, or directives such as gatehouse=debug
+    /// [default: RUST_LOG, else off]
+    #[arg(long, global = true, value_name = "LEVEL")]
+    pub(crate) log_level: Option<String>,
+}
+
+/// Form of the results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Runs scenarios on their pinned or the given seeds
+    Run {
+        /// Scenario files; none means all of them
+        files: Vec<PathBuf>,
+        /// Runs every scenario
+        #[arg(long, conflicts_with = "files")]
+        all: bool,
+        #[command(flatten)]
+        seeds: Seeds,
+    },
+    /// Makes the same run again, if asked with the log on virtual time
+    Replay {
+        /// A plan file, or a seed to be run in every scenario (or in the one of --scenario)
+        #[arg(value_name = "SEED|PLAN.toml")]
+        what: String,
+        /// The scenario for a bare seed, by name
+        #[arg(long, value_name = "NAME")]
+        scenario: Option<String>,
+        /// The seed for a plan file [default: the plan's first]
+        #[arg(long, value_name = "N")]
+        seed: Option<u64>,
+        /// Logs the run at debug level
+        #[arg(long)]
+        verbose: bool,
+    },
+    /// Checks determinism: the same runs in two processes, compared hash by hash
+    Twice {
+        /// Scenario files; none means all of them
+        files: Vec<PathBuf>,
+        #[command(flatten)]
+        seeds: Seeds,
+    },
+    /// The kill table: whether and how fast each planted bug is found
+    Bugs {
+        /// Planted bugs, by slug; none means all of them
+        slugs: Vec<String>,
+        #[command(flatten)]
+        seeds: Seeds,
+    },
+    /// Judges a stored history
+    Check {
+        /// The file
+        history: PathBuf,
+    },
+}
+
+/// Which seeds.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Seeds {
+    /// This seed alone
+    #[arg(long, value_name = "N", conflicts_with = "seeds")]
+    pub(crate) seed: Option<u64>,
+    /// These seeds, both ends included: 1..500 are 500 seeds
+    #[arg(long, value_name = "A..B", value_parser = seed_range)]
+    pub(crate) seeds: Option<RangeInclusive<u64>>,
+}
+
+/// Most seeds of one command; a slip of the finger would otherwise run for years.
+const SEEDS_MAX: u64 = 10_000_000;
+
+fn seed_range(text: &str) -> Result<RangeInclusive<u64>, String> {
+    let (first, last) = text
+        .split_once("..")
+        .ok_or("two numbers with .. between them, such as 1..500")?;
+    let number = |text: &str| {
+        text.parse::<u64>()
+            .map_err(|error| format!("\"{text}\": {error}"))
+    };
+    let (first, last) = (
+        number(first)?,
+        number(last.strip_prefix('=').unwrap_or(last))?,
+    );
+    if first > last {
+        return Err(format!("{first} is larger than {last}"));
+    }
+    if last - first >= SEEDS_MAX {
+        return Err(format!("more than {SEEDS_MAX} seeds"));
+    }
+    Ok(first..=last)
+}
+
+impl Seeds {
+    /// The seeds that were asked for; none if it was left to the scenarios.
+    pub(crate) fn given(&self) -> Option<RangeInclusive<u64>> {
+        self.seed
+            .map(|seed| seed..=seed)
+            .or_else(|| self.seeds.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn seed_ranges_include_both_ends() {
+        assert_eq!(seed_range("1..500"), Ok(1..=500));
+        assert_eq!(seed_range("7..=9"), Ok(7..=9));
+        assert_eq!(seed_range("3..3"), Ok(3..=3));
+        assert_eq!(seed_range("5..4"), Err("5 is larger than 4".to_owned()));
+        assert_eq!(
+            seed_range("5"),
+            Err("two numbers with .. between them, such as 1..500".to_owned())
+        );
+        assert_eq!(
+            seed_range("a..4"),
+            Err("\"a\": invalid digit found in string".to_owned())
+        );
+        assert_eq!(
+            seed_range("0..18446744073709551615"),
+            Err("more than 10000000 seeds".to_owned())
+        );
+    }
+
+    #[test]
+    fn common_options_stand_before_or_after_the_command() {
+        for line in [
+            vec!["gatehouse-sim", "--jobs", "2", "run", "--seeds", "1..3"],
+            vec!["gatehouse-sim", "run", "--seeds", "1..3", "--jobs", "2"],
+        ] {
+            let args = Args::try_parse_from(line).unwrap();
+            assert_eq!(args.common.jobs, Some(2));
+        }
+        assert!(
+            Args::try_parse_from(["gatehouse-sim", "run", "--seed", "1", "--seeds", "1..3"])
+                .is_err()
+        );
+    }
+}

@@ -1,0 +1,96 @@
+//! What a client was told, against what the model says it should have been told.
+
+use super::describe;
+use super::replay::Replay;
+use super::run::Call;
+use crate::history::{Op, Outcome, Reply};
+use crate::model::Refusal;
+
+impl Replay<'_, '_> {
+    /// Compares a call's answer. A lost answer may be anything.
+    pub(super) fn compare_answer(
+        &mut self,
+        call: &Call<'_>,
+        index: u64,
+        expected: &Result<Reply, Refusal>,
+    ) {
+        let Some((end, outcome)) = call.answer() else {
+            return;
+        };
+        let local = call.is_serializable();
+        let (property, what) = match (outcome, expected) {
+            (Outcome::Ok(told), Ok(right)) if is_same(call.op, told, right) => return,
+            (Outcome::Ok(told), Ok(right)) => {
+                let what = format!(
+                    "was answered with {}; at index {index} that is {}",
+                    describe::reply(told),
+                    describe::reply(right)
+                );
+                (if local { "P4" } else { "LIN" }, what)
+            }
+            (Outcome::Ok(_), Err(refusal)) => {
+                let why = refusal.text();
+                (
+                    "P1",
+                    format!("was told that it is done, but was refused at index {index} (`{why}`)"),
+                )
+            }
+            (Outcome::Refused { message, .. }, Ok(_)) => {
+                let why = message.escape_debug();
+                (
+                    "P1",
+                    format!("was refused (`{why}`), but took effect at index {index}"),
+                )
+            }
+            (Outcome::Refused { message, .. }, Err(refusal)) => {
+                if Refusal::from_message(message) == Some(*refusal) {
+                    return;
+                }
+                let (told, why) = (message.escape_debug(), refusal.text());
+                (
+                    "P1",
+                    format!("was refused at index {index} with `{why}`, but was told `{told}`"),
+                )
+            }
+            (Outcome::Unknown { .. }, _) => return,
+        };
+        let sentence = format!("{} {what}", describe::call(call));
+        self.findings
+            .violation(end.event, property, &sentence, vec![call.number]);
+    }
+}
+
+/// Whether two answers to `op` say the same. The header's revision is part of every data call's answer; an auth call's
+/// history need not hold it.
+fn is_same(op: &Op, told: &Reply, right: &Reply) -> bool {
+    match op {
+        Op::Put { .. } | Op::Get { .. } | Op::Delete { .. } | Op::Txn { .. } => {
+            told.revision == right.revision && has_same_content(told, right)
+        }
+        _ => {
+            let is_same_revision = told.revision == 0 || told.revision == right.revision;
+            is_same_revision && has_same_content(told, right)
+        }
+    }
+}
+
+fn has_same_content(told: &Reply, right: &Reply) -> bool {
+    // The rules fix which permissions a role lists, but for equal keys not their order.
+    let sorted = |reply: &Reply| {
+        let mut permissions = reply.permissions.clone();
+        permissions.sort();
+        permissions
+    };
+    told.kvs == right.kvs
+        && told.count == right.count
+        && told.succeeded == right.succeeded
+        && told.names == right.names
+        && told.auth == right.auth
+        && sorted(told) == sorted(right)
+        && told.responses.len() == right.responses.len()
+        && told
+            .responses
+            .iter()
+            .zip(&right.responses)
+            .all(|(told, right)| has_same_content(told, right))
+}

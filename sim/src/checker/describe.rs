@@ -1,0 +1,162 @@
+//! Words for calls, times and answers, as the verdict's sentence uses them.
+
+use super::run::{Call, Moment};
+use crate::history::{Grant, Op, Outcome, Pair, Reply};
+
+/// Pairs that a sentence shows of an answer; more would hide the point.
+const PAIRS_SHOWN: usize = 3;
+
+/// `call 41 (mallory put /app/x on n2 at 6.120 s)`.
+pub(super) fn call(call: &Call<'_>) -> String {
+    format!(
+        "call {} ({} {} on n{} at {})",
+        call.number,
+        call.client,
+        op(call.op),
+        call.member,
+        time(call.invoked)
+    )
+}
+
+/// `call 33 (root change-password alice on n1 at 5.100 s, acknowledged at 5.310 s)`.
+pub(super) fn call_with_end(ended: &Call<'_>) -> String {
+    let end = match ended.returned {
+        Some((at, Outcome::Ok(_))) => format!(", acknowledged at {}", time(at)),
+        Some((at, Outcome::Refused { .. })) => format!(", refused at {}", time(at)),
+        Some((at, Outcome::Unknown { .. })) => format!(", given up at {}", time(at)),
+        None => ", never answered".to_owned(),
+    };
+    let text = call(ended);
+    format!("{}{end})", text.trim_end_matches(')'))
+}
+
+/// `6.120 s`.
+pub(super) fn time(moment: Moment) -> String {
+    let milliseconds = moment.at_us / 1000;
+    format!("{}.{:03} s", milliseconds / 1000, milliseconds % 1000)
+}
+
+/// The operation's tag in histories and plans.
+pub(super) fn kind(op: &Op) -> &'static str {
+    match op {
+        Op::Login { .. } => "login",
+        Op::AuthEnable => "auth-enable",
+        Op::AuthDisable => "auth-disable",
+        Op::AuthStatus => "auth-status",
+        Op::UserAdd { .. } => "user-add",
+        Op::UserDelete { .. } => "user-delete",
+        Op::UserGet { .. } => "user-get",
+        Op::UserList => "user-list",
+        Op::ChangePassword { .. } => "change-password",
+        Op::GrantRole { .. } => "grant-role",
+        Op::RevokeRole { .. } => "revoke-role",
+        Op::RoleAdd { .. } => "role-add",
+        Op::RoleDelete { .. } => "role-delete",
+        Op::RoleGet { .. } => "role-get",
+        Op::RoleList => "role-list",
+        Op::GrantPermission { .. } => "grant-permission",
+        Op::RevokePermission { .. } => "revoke-permission",
+        Op::Put { .. } => "put",
+        Op::Get { .. } => "get",
+        Op::Delete { .. } => "delete",
+        Op::Txn { .. } => "txn",
+    }
+}
+
+/// The operation with what it is about.
+pub(super) fn op(op: &Op) -> String {
+    let kind = kind(op);
+    match op {
+        Op::Login { user, .. }
+        | Op::UserAdd { user, .. }
+        | Op::UserDelete { user }
+        | Op::UserGet { user }
+        | Op::ChangePassword { user, .. } => format!("{kind} {user}"),
+        Op::GrantRole { user, role } | Op::RevokeRole { user, role } => {
+            format!("{kind} {user} {role}")
+        }
+        Op::RoleAdd { role } | Op::RoleDelete { role } | Op::RoleGet { role } => {
+            format!("{kind} {role}")
+        }
+        Op::GrantPermission { role, grant } => format!("{kind} {role} {}", self::grant(grant)),
+        Op::RevokePermission {
+            role,
+            key,
+            range_end,
+        } => format!("{kind} {role} {}", range(key, range_end)),
+        Op::Put { key, .. } => format!("{kind} {}", range(key, "")),
+        Op::Get {
+            key,
+            range_end,
+            serializable,
+            ..
+        } => {
+            let local = if *serializable { "serializable " } else { "" };
+            format!("{local}{kind} {}", range(key, range_end))
+        }
+        Op::Delete { key, range_end, .. } => format!("{kind} {}", range(key, range_end)),
+        Op::Txn {
+            success, failure, ..
+        } => {
+            let inner: Vec<String> = success.iter().chain(failure).map(self::op).collect();
+            format!("{kind} of {}", inner.join(", "))
+        }
+        Op::AuthEnable | Op::AuthDisable | Op::AuthStatus | Op::UserList | Op::RoleList => {
+            kind.to_owned()
+        }
+    }
+}
+
+/// An answer's content, shortened.
+pub(super) fn reply(reply: &Reply) -> String {
+    let mut parts = Vec::new();
+    if let Some(auth) = reply.auth {
+        let flag = if auth.enabled { "on" } else { "off" };
+        parts.push(format!("auth {flag} at auth revision {}", auth.revision));
+    }
+    if let Some(succeeded) = reply.succeeded {
+        let branch = if succeeded { "success" } else { "failure" };
+        let inner: Vec<String> = reply.responses.iter().map(self::reply).collect();
+        parts.push(format!("branch {branch} ({})", inner.join("; ")));
+    }
+    if !reply.names.is_empty() {
+        parts.push(reply.names.join(" "));
+    }
+    parts.extend(reply.permissions.iter().map(grant));
+    parts.extend(reply.kvs.iter().take(PAIRS_SHOWN).map(pair));
+    if reply.kvs.len() > PAIRS_SHOWN {
+        parts.push("…".to_owned());
+    }
+    if reply.count != 0 {
+        parts.push(format!("count {}", reply.count));
+    }
+    if reply.revision != 0 {
+        parts.push(format!("revision {}", reply.revision));
+    }
+    if parts.is_empty() {
+        return "nothing".to_owned();
+    }
+    parts.join(", ")
+}
+
+fn pair(pair: &Pair) -> String {
+    format!(
+        "{}={} of revision {}",
+        pair.key.escape_debug(),
+        pair.value.escape_debug(),
+        pair.mod_revision
+    )
+}
+
+fn grant(grant: &Grant) -> String {
+    let kind = format!("{:?}", grant.kind).to_lowercase();
+    format!("{kind} {}", range(&grant.key, &grant.range_end))
+}
+
+fn range(key: &str, range_end: &str) -> String {
+    match range_end {
+        "" => key.escape_debug().to_string(),
+        "\0" => format!("{} and up", key.escape_debug()),
+        end => format!("{}..{}", key.escape_debug(), end.escape_debug()),
+    }
+}

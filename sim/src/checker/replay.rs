@@ -1,0 +1,352 @@
+//! Steps the model through the agreed log and compares, at every index, what the members decided, what state they
+//! reported, and what the calls that were answered there were told.
+//!
+//! Each call is looked at where it stands, so one pass is enough: reads wait in an agenda for their index. After the
+//! first wrong decision the pass ends, because the model and the cluster are in different states from there on.
+
+use super::blame::Verdicted;
+use super::bounds::Bounds;
+use super::describe;
+use super::findings::Findings;
+use super::log::{Entry, Log};
+use super::run::{Call, Run};
+use super::windows::Windows;
+use crate::history::{Op, Outcome};
+use crate::model::{Caller, Model, Refusal};
+use std::collections::BTreeMap;
+
+/// An accepted auth change.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change {
+    pub(super) index: u64,
+    pub(super) call: u64,
+}
+
+/// The pass over the log.
+pub(super) struct Replay<'r, 'h> {
+    pub(super) run: &'r Run<'h>,
+    log: &'r Log<'h>,
+    pub(super) bounds: &'r Bounds,
+    pub(super) findings: &'r mut Findings,
+    pub(super) model: Model,
+    /// Auth changes so far, by index.
+    pub(super) changes: Vec<Change>,
+    /// Last index after which auth was off.
+    pub(super) last_off: u64,
+}
+
+/// Whether the pass can go on.
+pub(super) type Step = Result<(), Diverged>;
+
+/// The model and the cluster are in different states; the finding has been reported.
+#[derive(Debug)]
+pub(super) struct Diverged;
+
+/// Replays the log as far as it is agreed.
+pub(super) fn check(run: &Run<'_>, log: &Log<'_>, bounds: &Bounds, findings: &mut Findings) {
+    let agenda = Agenda::of(run, log, bounds);
+    let mut windows = Windows::of(run, log, bounds, findings);
+    let mut replay = Replay {
+        run,
+        log,
+        bounds,
+        findings,
+        model: Model::new(),
+        changes: Vec::new(),
+        last_off: log.base,
+    };
+    // States before the log's first entry are the empty one, whatever index a call names.
+    replay.look(&agenda, 0..=log.base);
+    windows.look(&mut replay, 0..=log.base);
+    for index in log.base.saturating_add(1)..=log.end {
+        let Some(entry) = log.entry(index) else { break };
+        if replay.step(entry).is_err() {
+            agenda.give_up(&mut replay, index);
+            return;
+        }
+        replay.look(&agenda, index..=index);
+        windows.look(&mut replay, index..=index);
+    }
+    agenda.give_up(&mut replay, log.end.saturating_add(1));
+}
+
+/// What is to be looked at after which index.
+#[derive(Default)]
+struct Agenda {
+    /// Calls that were answered from the view of an index.
+    views: BTreeMap<u64, Vec<u64>>,
+    /// Calls that should have seen at least this index, but did not.
+    late: BTreeMap<u64, Vec<u64>>,
+}
+
+impl Agenda {
+    fn of(run: &Run<'_>, log: &Log<'_>, bounds: &Bounds) -> Agenda {
+        let mut agenda = Agenda::default();
+        for call in run.calls.values() {
+            if let Some(index) = view(call, log) {
+                agenda.views.entry(index).or_default().push(call.number);
+            }
+        }
+        for call in bounds.late_reads.keys() {
+            let low = bounds.window(*call).low;
+            agenda.late.entry(low).or_default().push(*call);
+        }
+        agenda
+    }
+
+    /// Names the late reads that the pass does not reach.
+    fn give_up(&self, replay: &mut Replay<'_, '_>, from: u64) {
+        for calls in self.late.range(from..).map(|(_, calls)| calls) {
+            for call in calls {
+                replay.late(replay.run.call(*call), None);
+            }
+        }
+    }
+}
+
+/// The index from whose view a call was answered, if the state there says what the answer must be.
+fn view(call: &Call<'_>, log: &Log<'_>) -> Option<u64> {
+    if log.decisive(call.number).is_some() || matches!(call.op, Op::Login { .. }) {
+        return None;
+    }
+    let decided_there = match call.answer()?.1 {
+        Outcome::Ok(_) => call.is_read(),
+        Outcome::Refused { message, .. } => !matches!(
+            Refusal::from_message(message),
+            None | Some(Refusal::InvalidToken | Refusal::OldRevision)
+        ),
+        Outcome::Unknown { .. } => false,
+    };
+    decided_there.then_some(call.served?.index)
+}
+
+impl Replay<'_, '_> {
+    fn step(&mut self, entry: &Entry<'_>) -> Step {
+        let index = entry.applied.index;
+        let generation = self.model.accounts().generation();
+        if let Some(number) = entry.call {
+            let call = self.run.call(number);
+            match call.op {
+                Op::Login { user, password } => self.login(entry, call, user, password)?,
+                _ => self.request(entry, call)?,
+            }
+            if self.model.accounts().generation() != generation {
+                self.changes.push(Change {
+                    index,
+                    call: number,
+                });
+            }
+        }
+        if !self.model.accounts().is_enabled() {
+            self.last_off = index;
+        }
+        self.compare_state(entry)
+    }
+
+    /// Decides an entry that is no login, and compares the decision and the client's answer.
+    fn request(&mut self, entry: &Entry<'_>, call: &Call<'_>) -> Step {
+        let index = entry.applied.index;
+        let caller = self.identify(entry, call)?;
+        let expected = self.model.apply(index, caller, call.op);
+        let reported = match reported(&entry.applied.decision) {
+            Some(reported) => reported,
+            None => return Err(self.strange(entry, call)),
+        };
+        let decision = Verdicted {
+            index,
+            from_view: false,
+            expected: expected.as_ref().map(|_| ()).map_err(|refusal| *refusal),
+            reported,
+        };
+        if decision.expected != reported {
+            self.blame(call, entry.seen, decision);
+            return Err(Diverged);
+        }
+        if expected == Err(Refusal::OldRevision) {
+            self.check_stamp(entry, call)?;
+        }
+        // An entry that was applied once too often answers nobody.
+        let decisive = self.log.decisive(call.number);
+        if decisive.is_some_and(|decisive| decisive.applied.index == index) {
+            self.compare_answer(call, index, &expected);
+        }
+        Ok(())
+    }
+
+    /// Who asks: the entry must name the user of the token that was presented, and nobody else (P8).
+    fn identify(&mut self, entry: &Entry<'_>, call: &Call<'_>) -> Result<Caller, Diverged> {
+        let named = entry.applied.user.as_str();
+        let auth_revision = Some(entry.applied.header_auth_revision);
+        let wrong = match call.token {
+            None if named.is_empty() => return Ok(Caller::Anonymous),
+            None => format!("names {named}, but no token was presented"),
+            Some(login) => {
+                let Op::Login { user, .. } = self.run.call(login).op else {
+                    return Ok(Caller::Anonymous); // Cannot be: `Run::read` has seen to it.
+                };
+                let issued = self.model.token(login).map_or(0, |token| token.index);
+                if named == user {
+                    return Ok(Caller::Bearer {
+                        login,
+                        auth_revision,
+                    });
+                }
+                // A token is ignored where auth is off, and the member may have been there still.
+                if named.is_empty() && self.last_off >= issued {
+                    return Ok(Caller::Anonymous);
+                }
+                let named = if named.is_empty() { "nobody" } else { named };
+                format!("names {named}, but the token of login {login} is {user}'s")
+            }
+        };
+        let index = entry.applied.index;
+        let sentence = format!(
+            "the entry of {} at index {index} {wrong}",
+            describe::call(call)
+        );
+        self.findings
+            .violation(entry.seen.event, "P8", &sentence, vec![call.number]);
+        Err(Diverged)
+    }
+
+    /// A token is looked up in a state that has it, so no call can be stamped with an auth revision from before.
+    fn check_stamp(&mut self, entry: &Entry<'_>, call: &Call<'_>) -> Step {
+        let stamped = entry.applied.header_auth_revision;
+        let token = call.token.and_then(|login| self.model.token(login));
+        let Some(token) = token.filter(|token| stamped < token.auth_revision) else {
+            return Ok(());
+        };
+        let sentence = format!(
+            "{} was refused as old at index {}: it was stamped with auth revision {stamped}, but its token is from \
+             auth revision {}",
+            describe::call(call),
+            entry.applied.index,
+            token.auth_revision
+        );
+        self.findings
+            .violation(entry.seen.event, "P3", &sentence, vec![call.number]);
+        Err(Diverged)
+    }
+
+    /// A decision that the rules do not know, or that this kind of entry cannot have.
+    pub(super) fn strange(&mut self, entry: &Entry<'_>, call: &Call<'_>) -> Diverged {
+        let decision = entry.applied.decision.escape_debug();
+        let sentence = format!(
+            "{} was decided as `{decision}` at index {}, which the model does not know",
+            describe::call(call),
+            entry.applied.index
+        );
+        self.findings
+            .doubt(entry.seen.event, sentence, vec![call.number]);
+        Diverged
+    }
+
+    /// Compares what every member reported of its state after the entry.
+    fn compare_state(&mut self, entry: &Entry<'_>) -> Step {
+        let applied = entry.applied;
+        let accounts = self.model.accounts();
+        if accounts.revision() == applied.auth_revision
+            && accounts.is_enabled() == applied.auth_enabled
+            && self.model.kv_revision() == applied.kv_revision
+        {
+            return Ok(());
+        }
+        let flag = |on: bool| if on { "on" } else { "off" }.to_owned();
+        let facts = [
+            (
+                "auth revision",
+                accounts.revision().to_string(),
+                applied.auth_revision.to_string(),
+            ),
+            (
+                "auth",
+                flag(accounts.is_enabled()),
+                flag(applied.auth_enabled),
+            ),
+            (
+                "key-value revision",
+                self.model.kv_revision().to_string(),
+                applied.kv_revision.to_string(),
+            ),
+        ];
+        let wrong = facts.iter().find(|(_, right, said)| right != said);
+        let Some((what, right, said)) = wrong else {
+            return Ok(());
+        };
+        let index = applied.index;
+        let after = entry.call.map_or_else(
+            || "an entry of raft's own".to_owned(),
+            |call| describe::call(self.run.call(call)),
+        );
+        let sentence = format!(
+            "after {after} at index {index}, {what} was {said} and should have been {right}"
+        );
+        self.findings.violation(
+            entry.seen.event,
+            "P1",
+            &sentence,
+            entry.call.into_iter().collect(),
+        );
+        Err(Diverged)
+    }
+
+    /// Looks at the calls that stand just after the given indices.
+    fn look(&mut self, agenda: &Agenda, indices: std::ops::RangeInclusive<u64>) {
+        for (index, calls) in agenda.views.range(indices.clone()) {
+            for call in calls {
+                self.view(*index, self.run.call(*call));
+            }
+        }
+        for calls in agenda.late.range(indices).map(|(_, calls)| calls) {
+            for call in calls {
+                let call = self.run.call(*call);
+                let here = self.model.decide(bearer(call), call.op);
+                self.late(call, Some(here));
+            }
+        }
+    }
+
+    /// Judges an answer from the view of an index.
+    fn view(&mut self, index: u64, call: &Call<'_>) {
+        let expected = self.model.read(bearer(call), call.op);
+        let Some((end, outcome)) = call.answer() else {
+            return;
+        };
+        let reported = match outcome {
+            Outcome::Ok(_) => Ok(()),
+            Outcome::Refused { message, .. } => match Refusal::from_message(message) {
+                Some(refusal) => Err(refusal),
+                None => return,
+            },
+            Outcome::Unknown { .. } => return,
+        };
+        let decision = Verdicted {
+            index,
+            from_view: true,
+            expected: expected.as_ref().map(|_| ()).map_err(|refusal| *refusal),
+            reported,
+        };
+        if decision.expected == reported {
+            self.compare_answer(call, index, &expected);
+        } else {
+            self.blame(call, end, decision);
+        }
+    }
+}
+
+/// Who asks, for a call that is decided in the very state that it is answered from.
+pub(super) fn bearer(call: &Call<'_>) -> Caller {
+    call.token
+        .map_or(Caller::Anonymous, |login| Caller::Bearer {
+            login,
+            auth_revision: None,
+        })
+}
+
+/// A decision as a member reported it; `None` if the rules do not know it.
+fn reported(decision: &str) -> Option<Result<(), Refusal>> {
+    if decision == "ok" {
+        return Some(Ok(()));
+    }
+    Refusal::from_message(decision).map(Err)
+}

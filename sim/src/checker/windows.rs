@@ -1,0 +1,213 @@
+//! Refusals whose place in the log is not known, or not to be trusted: something within the call's window must explain
+//! them. A member's restart, a lag or a snapshot explains none.
+
+use super::bounds::Bounds;
+use super::describe;
+use super::findings::Findings;
+use super::log::Log;
+use super::logins::is_wrong;
+use super::replay::{Replay, bearer};
+use super::run::{Call, Run};
+use crate::history::{Op, Outcome};
+use crate::model::Refusal;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+
+/// Codes of answers that refuse nothing in particular: the cluster could not, now.
+const CANNOT_NOW: [&str; 5] = [
+    "Unavailable",
+    "ResourceExhausted",
+    "DeadlineExceeded",
+    "Cancelled",
+    "Aborted",
+];
+
+/// Refusals for the form of the request, which no state can explain or contradict.
+const BAD_FORM: [&str; 5] = [
+    "key is not provided",
+    "value is provided",
+    "duplicate key given in txn request",
+    "too many operations in txn request",
+    "request is too large",
+];
+
+/// A refusal that waits for an explanation.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    refusal: Refusal,
+    /// The number of auth changes when its window opened.
+    generation: u64,
+}
+
+/// Refusals by the indices between which something must explain them.
+#[derive(Default)]
+pub(super) struct Windows {
+    refusals: BTreeMap<u64, Refusal>,
+    opening: BTreeMap<u64, Vec<u64>>,
+    closing: BTreeMap<u64, Vec<u64>>,
+    waiting: BTreeMap<u64, Waiting>,
+    /// Auth changes when the waiting were last looked at.
+    generation: u64,
+}
+
+impl Windows {
+    /// Collects the refusals; those with a text that nobody knows are doubts at once.
+    pub(super) fn of(
+        run: &Run<'_>,
+        log: &Log<'_>,
+        bounds: &Bounds,
+        findings: &mut Findings,
+    ) -> Windows {
+        let mut windows = Windows::default();
+        for call in run.calls.values() {
+            let Some((end, Outcome::Refused { code, message })) = call.answer() else {
+                continue;
+            };
+            if log.decisive(call.number).is_some() || is_about_form(call, code, message) {
+                continue;
+            }
+            let Some(refusal) = Refusal::from_message(message) else {
+                let sentence = format!(
+                    "{} was refused with `{}`, which the model does not know",
+                    describe::call(call),
+                    message.escape_debug()
+                );
+                findings.doubt(end.event, sentence, vec![call.number]);
+                continue;
+            };
+            let is_login = matches!(call.op, Op::Login { .. });
+            let trusts_view = !matches!(refusal, Refusal::InvalidToken | Refusal::OldRevision);
+            if call.served.is_some() && trusts_view && !is_login {
+                continue; // The replay judges it at that index.
+            }
+            let window = bounds.window(call.number);
+            // An old auth revision may come from a look-up without a barrier, and so may a local read.
+            let is_local = call.is_serializable() || refusal == Refusal::OldRevision;
+            let low = if is_local {
+                window.local_low
+            } else {
+                window.low
+            };
+            windows.refusals.insert(call.number, refusal);
+            windows.opening.entry(low).or_default().push(call.number);
+            windows
+                .closing
+                .entry(window.high.max(low))
+                .or_default()
+                .push(call.number);
+        }
+        windows
+    }
+
+    /// Opens, tries and closes windows at the given indices, whose last one is the model's.
+    pub(super) fn look(&mut self, replay: &mut Replay<'_, '_>, indices: RangeInclusive<u64>) {
+        let generation = replay.model.accounts().generation();
+        let mut to_try: BTreeSet<u64> = BTreeSet::new();
+        for call in self
+            .opening
+            .range(indices.clone())
+            .flat_map(|(_, calls)| calls)
+        {
+            let refusal = self.refusals[call];
+            self.waiting.insert(
+                *call,
+                Waiting {
+                    refusal,
+                    generation,
+                },
+            );
+            to_try.insert(*call);
+        }
+        // Only an auth change can explain what the state before it did not.
+        if generation != self.generation {
+            self.generation = generation;
+            to_try.extend(self.waiting.keys());
+        }
+        for call in to_try {
+            if explains(replay, replay.run.call(call), self.waiting[&call]) {
+                self.waiting.remove(&call);
+            }
+        }
+        for call in self.closing.range(indices).flat_map(|(_, calls)| calls) {
+            if let Some(waiting) = self.waiting.remove(call) {
+                report(replay, replay.run.call(*call), waiting.refusal);
+            }
+        }
+    }
+}
+
+fn is_about_form(call: &Call<'_>, code: &str, message: &str) -> bool {
+    let text = message.strip_prefix("etcdserver: ").unwrap_or(message);
+    if text == Refusal::UserEmpty.text() {
+        // The same text refuses an empty name in a request and a caller without one.
+        return matches!(call.op, Op::UserAdd { user, .. } if user.is_empty());
+    }
+    BAD_FORM.contains(&text)
+        || (CANNOT_NOW.contains(&code) && Refusal::from_message(text).is_none())
+}
+
+/// Whether the state here explains the refusal.
+fn explains(replay: &Replay<'_, '_>, call: &Call<'_>, waiting: Waiting) -> bool {
+    let model = &replay.model;
+    if let Op::Login { user, password } = call.op {
+        return match waiting.refusal {
+            Refusal::AuthFailed => is_wrong(model, user, password),
+            Refusal::NotEnabled => !model.accounts().is_enabled(),
+            _ => false,
+        };
+    }
+    match waiting.refusal {
+        // A token that died stays dead, and one that was never given was never good.
+        Refusal::InvalidToken => call.token.is_some_and(|login| !model.is_alive(login)),
+        Refusal::OldRevision => model.accounts().generation() > waiting.generation,
+        refusal => model.decide(bearer(call), call.op) == Err(refusal),
+    }
+}
+
+fn report(replay: &mut Replay<'_, '_>, call: &Call<'_>, refusal: Refusal) {
+    let Some((end, _)) = call.answer() else {
+        return;
+    };
+    let text = describe::call(call);
+    let (property, sentence) = match (call.op, refusal) {
+        (Op::Login { user, password }, Refusal::AuthFailed) => {
+            let sentence = format!(
+                "{text} was refused as wrong, although `{password}` was {user}'s password from before it was sent \
+                 until after it was answered"
+            );
+            ("P5", sentence)
+        }
+        (Op::Login { .. }, Refusal::NotEnabled) => (
+            "P5",
+            format!("{text} was refused as if auth were off, but auth was on all the time"),
+        ),
+        (_, Refusal::InvalidToken) => {
+            let token = match call.token {
+                Some(login) => format!("the token of login {login} was good all the time"),
+                None => "no token was presented".to_owned(),
+            };
+            (
+                "P7",
+                format!("{text} was refused with an invalid token, although {token}"),
+            )
+        }
+        (_, Refusal::OldRevision) => (
+            "P3",
+            format!("{text} was refused as old, although no auth change came in its time"),
+        ),
+        (_, refusal) => {
+            let property = match refusal {
+                Refusal::PermissionDenied | Refusal::UserEmpty => "P3",
+                _ => "P1",
+            };
+            let why = refusal.text();
+            (
+                property,
+                format!("{text} was refused with `{why}`, which was wrong all the time"),
+            )
+        }
+    };
+    replay
+        .findings
+        .violation(end.event, property, &sentence, vec![call.number]);
+}

@@ -1,0 +1,64 @@
+//! `check`: judges a stored history.
+
+use super::{Exit, Failure};
+use crate::args::Format;
+use crate::output::{describe, json_line};
+use gatehouse_sim::checker::judge;
+use gatehouse_sim::history::What;
+use gatehouse_sim::history_file::read_history;
+use gatehouse_sim::verdict::VerdictKind;
+use serde::Serialize;
+use std::io::Write;
+use std::path::Path;
+
+#[derive(Serialize)]
+struct CheckLine<'c> {
+    scenario: &'c str,
+    seed: u64,
+    verdict: VerdictKind,
+    property: Option<&'c str>,
+    ops: usize,
+    bug: Option<&'c str>,
+    sentence: &'c str,
+    calls: &'c [u64],
+}
+
+/// Judges the history in `file`.
+///
+/// # Errors
+/// The file is no history, or stdout is gone.
+pub(crate) fn execute(file: &Path, format: Format, out: &mut impl Write) -> Result<Exit, Failure> {
+    let history = read_history(file)?;
+    let verdict = judge(&history);
+    let ops = history
+        .events
+        .iter()
+        .filter(|event| matches!(event.what, What::Invoke { .. }))
+        .count();
+    let header = &history.header;
+    match format {
+        Format::Json => json_line(
+            out,
+            &CheckLine {
+                scenario: &header.scenario,
+                seed: header.seed,
+                verdict: verdict.kind,
+                property: verdict.property.as_deref(),
+                ops,
+                bug: header.bug.as_deref(),
+                sentence: &verdict.sentence,
+                calls: &verdict.calls,
+            },
+        )?,
+        Format::Text => {
+            writeln!(
+                out,
+                "{} seed {}, {ops} calls: {}",
+                header.scenario,
+                header.seed,
+                describe(&verdict)
+            )?;
+        }
+    }
+    Ok(Exit::of(verdict.kind))
+}

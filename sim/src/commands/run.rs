@@ -1,0 +1,238 @@
+//! `run`: scenarios on their pinned or the given seeds.
+
+use super::{Exit, Failure};
+use crate::args::{Format, Seeds};
+use crate::output::{Table, describe, hash, json_run};
+use crate::settings::Settings;
+use crate::store::Store;
+use gatehouse::planted::Bug;
+use gatehouse_sim::batch::{Work, run_all};
+use gatehouse_sim::run::Run;
+use gatehouse_sim::scenarios::{self, Scenario};
+use gatehouse_sim::verdict::VerdictKind;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The scenarios in `files`, or all of them.
+pub(crate) fn scenarios(files: &[PathBuf]) -> Result<Vec<Scenario>, Failure> {
+    Ok(if files.is_empty() {
+        scenarios::all()?
+    } else {
+        scenarios::from_files(files)?
+    })
+}
+
+/// The seeds for a scenario: those asked for, else those it pins, else 1.
+pub(crate) fn seeds(asked: &Seeds, scenario: &Scenario) -> Vec<u64> {
+    match asked.given() {
+        Some(range) => range.collect(),
+        None if scenario.plan.seeds.is_empty() => vec![1],
+        None => scenario.plan.seeds.clone(),
+    }
+}
+
+/// The bugs to run with: each that was asked for on its own, or none.
+fn bugs(settings: &Settings) -> Vec<Option<Bug>> {
+    if settings.bugs.is_empty() {
+        vec![None]
+    } else {
+        settings.bugs.iter().copied().map(Some).collect()
+    }
+}
+
+/// Every run that was asked for, with the file of its scenario.
+fn work(scenarios: &[Scenario], asked: &Seeds, settings: &Settings) -> Vec<(PathBuf, Work)> {
+    let mut work = Vec::new();
+    for bug in bugs(settings) {
+        let options = settings.options(bug);
+        for scenario in scenarios {
+            for seed in seeds(asked, scenario) {
+                let one = Work {
+                    plan: Arc::clone(&scenario.plan),
+                    seed,
+                    options: options.clone(),
+                };
+                work.push((scenario.file.clone(), one));
+            }
+        }
+    }
+    work
+}
+
+/// Runs scenarios.
+///
+/// # Errors
+/// Bad input, or a stdout that is gone.
+pub(crate) fn execute(
+    files: &[PathBuf],
+    asked: &Seeds,
+    settings: &Settings,
+    out: &mut impl Write,
+) -> Result<Exit, Failure> {
+    execute_on(&scenarios(files)?, asked, settings, out)
+}
+
+/// Runs these scenarios.
+///
+/// # Errors
+/// A stdout or a report directory that cannot be written.
+pub(crate) fn execute_on(
+    scenarios: &[Scenario],
+    asked: &Seeds,
+    settings: &Settings,
+    out: &mut impl Write,
+) -> Result<Exit, Failure> {
+    let (files, work): (Vec<PathBuf>, Vec<Work>) =
+        work(scenarios, asked, settings).into_iter().unzip();
+    let mut report = Report::new(settings, work.len(), out);
+    let mut files = files.iter();
+    let mut failure = None;
+    run_all(&work, settings.jobs, |run| {
+        let file = files
+            .next()
+            .expect("one result for each piece of work, in order");
+        match report.take(&run, file) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failure = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    });
+    match failure {
+        Some(failure) => Err(failure),
+        None => report.finish(),
+    }
+}
+
+/// Prints results as they come, and sums them up.
+struct Report<'r, W: Write> {
+    settings: &'r Settings,
+    out: &'r mut W,
+    store: Store,
+    table: Table,
+    progress: ProgressBar,
+    jobs: u32,
+    exit: Exit,
+    found: Vec<&'static str>,
+    with_bug: bool,
+}
+
+impl<'r, W: Write> Report<'r, W> {
+    fn new(settings: &'r Settings, runs: usize, out: &'r mut W) -> Report<'r, W> {
+        Report {
+            settings,
+            out,
+            store: Store::new(settings.report.clone()),
+            table: Table::default(),
+            progress: progress(runs, settings),
+            jobs: u32::try_from(settings.jobs.min(runs).max(1)).unwrap_or(1),
+            exit: Exit::Expected,
+            found: Vec::new(),
+            with_bug: false,
+        }
+    }
+
+    fn take(&mut self, run: &Run, file: &Path) -> Result<(), Failure> {
+        let history = self.store.offer(run)?;
+        if run.bug.is_some() {
+            self.with_bug = true;
+            if run.found_bug() {
+                self.found.extend(run.bug);
+            }
+        } else {
+            self.exit = self.exit.worse(Exit::of(run.verdict.kind));
+        }
+        self.table.add(run, self.jobs);
+        match self.settings.format {
+            Format::Json => json_run(self.out, run, history.as_deref())?,
+            Format::Text if self.settings.details || run.verdict.kind != VerdictKind::Ok => {
+                let print = || describe_run(self.out, run, file, history.as_deref(), self.settings);
+                self.progress.suspend(print)?;
+            }
+            Format::Text => {}
+        }
+        self.progress.inc(1);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Exit, Failure> {
+        self.progress.finish_and_clear();
+        if self.settings.format == Format::Text {
+            self.table.print(self.out)?;
+        }
+        if !self.with_bug {
+            return Ok(self.exit);
+        }
+        // A name that selects several switches is found when each of them is.
+        let all = self
+            .settings
+            .bugs
+            .iter()
+            .all(|bug| self.found.contains(&bug.slug()));
+        let found = all && !self.found.is_empty();
+        Ok(if found {
+            Exit::Expected
+        } else {
+            Exit::Violation
+        })
+    }
+}
+
+/// Describes a run and how to see it again.
+fn describe_run(
+    out: &mut impl Write,
+    run: &Run,
+    file: &Path,
+    history: Option<&Path>,
+    settings: &Settings,
+) -> io::Result<()> {
+    writeln!(
+        out,
+        "{} seed {}: {}",
+        run.scenario,
+        run.seed,
+        describe(&run.verdict)
+    )?;
+    if settings.details {
+        let seconds = run.virtual_time.as_secs_f64();
+        writeln!(
+            out,
+            "    trace hash {}, {} calls, {seconds:.3} s of virtual time",
+            hash(run.trace_hash),
+            run.ops
+        )?;
+    }
+    let bug = run
+        .bug
+        .map(|slug| format!(" --bug {slug}"))
+        .unwrap_or_default();
+    let general = if settings.general { " --general" } else { "" };
+    writeln!(
+        out,
+        "    again: cargo run -- replay {} --seed {}{bug}{general} --verbose",
+        file.display(),
+        run.seed
+    )?;
+    if let Some(history) = history {
+        writeln!(out, "    history: {}", history.display())?;
+    }
+    Ok(())
+}
+
+/// A bar on a terminal, nothing elsewhere, and nothing that would be torn by a log.
+fn progress(runs: usize, settings: &Settings) -> ProgressBar {
+    let target = match settings.log {
+        Some(_) => ProgressDrawTarget::hidden(),
+        None => ProgressDrawTarget::stderr(),
+    };
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {eta} left");
+    let bar = ProgressBar::with_draw_target(Some(runs as u64), target);
+    match style {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}

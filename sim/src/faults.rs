@@ -1,0 +1,220 @@
+//! Strikes the faults of a plan, each at its time, and undoes those that last for a while. Whom a fault hits and when is
+//! drawn from a generator of its own; what it did is part of the history.
+
+use crate::plan::{Direction, Fault, FaultKind, Members, Span};
+use crate::rng::{Purpose, Rng};
+use crate::world::World;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+/// How long a slow link is open between two bursts, milliseconds: long enough for what was held back to leave.
+const OPEN_MS: Span = Span { low: 1, high: 10 };
+
+/// Starts every fault's clock. Ends of faults that are still open are for the healing.
+pub(crate) fn start(world: &Arc<World>) -> Vec<JoinHandle<()>> {
+    let mut rng = Rng::new(world.seed, Purpose::Faults);
+    // Each fault has a stream of its own, so that one fault more or less leaves the others where they were.
+    let seeds: Vec<u64> = world.plan.faults.iter().map(|_| rng.draw()).collect();
+    let faults = seeds.into_iter().enumerate();
+    faults
+        .map(|(number, seed)| tokio::spawn(fault(Arc::clone(world), number, seed)))
+        .collect()
+}
+
+async fn fault(world: Arc<World>, number: usize, seed: u64) {
+    let fault = &world.plan.faults[number];
+    let mut rng = Rng::new(seed, Purpose::Faults);
+    let (at, lasts) = (
+        draw(&mut rng, fault.when.at_ms),
+        fault.when.for_ms.map(|span| draw(&mut rng, span)),
+    );
+    if let Some(label) = &fault.when.wait_for_start {
+        world.labels.wait_sent(label).await;
+    }
+    if let Some(label) = &fault.when.wait_for {
+        world.labels.wait_returned(label).await;
+    }
+    sleep(at).await;
+    strike(&world, fault, lasts, &mut rng).await;
+}
+
+fn draw(rng: &mut Rng, span: Span) -> Duration {
+    Duration::from_millis(rng.between(span.low, span.high))
+}
+
+/// Strikes, waits, undoes. Without a duration the fault stays.
+async fn strike(world: &World, fault: &Fault, lasts: Option<Duration>, rng: &mut Rng) {
+    let cluster = &world.cluster;
+    let mut who = |members: &Members| match members {
+        // For a client a list is an order; a fault strikes once, and any of them.
+        Members::Rotate(list) => *rng.pick(list).expect("a checked plan has no empty list"),
+        members => world.choose(members, &mut 0, rng),
+    };
+    match &fault.kind {
+        FaultKind::Kill { member } => {
+            let member = who(member);
+            cluster.kill(member);
+            if waited(lasts).await {
+                cluster.restart(member);
+            }
+        }
+        FaultKind::Restart { member } => cluster.restart(who(member)),
+        FaultKind::Pause { member } => {
+            let member = who(member);
+            cluster.pause(member);
+            if waited(lasts).await {
+                cluster.resume(member);
+            }
+        }
+        FaultKind::Resume { member } => cluster.resume(who(member)),
+        FaultKind::Isolate { member } => {
+            let member = who(member);
+            cluster.isolate(member);
+            if waited(lasts).await {
+                cluster.rejoin(member);
+            }
+        }
+        FaultKind::CutOff { member, direction } => {
+            let member = who(member);
+            let peers: Vec<u64> = (1..=cluster.size())
+                .filter(|peer| *peer != member)
+                .collect();
+            partition(world, &peers, &[member], *direction, lasts).await;
+        }
+        FaultKind::Partition { a, b, direction } => partition(world, a, b, *direction, lasts).await,
+        FaultKind::SlowLink {
+            a,
+            b,
+            ms,
+            direction,
+        } => {
+            slow_link(
+                world,
+                links(a, b, *direction).collect(),
+                *ms,
+                lasts,
+                describe(a, b, *direction),
+            )
+            .await;
+        }
+        FaultKind::Latency { ms } => {
+            world
+                .recorder
+                .fault(format!("latency {} to {} ms", ms.low, ms.high));
+            cluster.set_latency(Some(*ms));
+            if waited(lasts).await {
+                world.recorder.fault("latency as before");
+                cluster.set_latency(None);
+            }
+        }
+        FaultKind::Loss { rate } => {
+            world.recorder.fault(format!("lose {rate} of all messages"));
+            cluster.set_loss(Some(*rate));
+            if waited(lasts).await {
+                world.recorder.fault("loss as before");
+                cluster.set_loss(None);
+            }
+        }
+        FaultKind::Heal => {
+            world.recorder.fault("heal");
+            cluster.heal();
+        }
+    }
+}
+
+/// Waits for the end of a fault; false for one that stays.
+async fn waited(lasts: Option<Duration>) -> bool {
+    match lasts {
+        Some(lasts) => {
+            sleep(lasts).await;
+            true
+        }
+        None => false,
+    }
+}
+
+async fn partition(
+    world: &World,
+    a: &[u64],
+    b: &[u64],
+    direction: Direction,
+    lasts: Option<Duration>,
+) {
+    world
+        .recorder
+        .fault(format!("cut {}", describe(a, b, direction)));
+    links(a, b, direction).for_each(|(from, to)| world.cluster.cut(from, to));
+    if waited(lasts).await {
+        world
+            .recorder
+            .fault(format!("join {}", describe(a, b, direction)));
+        links(a, b, direction).for_each(|(from, to)| world.cluster.join(from, to));
+    }
+}
+
+/// Holds links back in bursts. The network simulator knows one latency for all links, so a slow one is a link that is cut
+/// for the time of a burst and open for a moment, again and again; order is kept, as on one connection it must be.
+async fn slow_link(
+    world: &World,
+    links: Vec<(u64, u64)>,
+    ms: Span,
+    lasts: Option<Duration>,
+    what: String,
+) {
+    let mut rng = Rng::new(world.seed, Purpose::Links);
+    world.recorder.fault(format!(
+        "slow {what}, bursts of {} to {} ms",
+        ms.low, ms.high
+    ));
+    let start = tokio::time::Instant::now();
+    while lasts.is_none_or(|lasts| start.elapsed() < lasts) {
+        links
+            .iter()
+            .for_each(|(from, to)| world.cluster.cut(*from, *to));
+        sleep(draw(&mut rng, ms)).await;
+        links
+            .iter()
+            .for_each(|(from, to)| world.cluster.join(*from, *to));
+        sleep(draw(&mut rng, OPEN_MS)).await;
+    }
+    world.recorder.fault(format!("as fast as before: {what}"));
+}
+
+fn describe(a: &[u64], b: &[u64], direction: Direction) -> String {
+    let names = |side: &[u64]| {
+        side.iter()
+            .map(|member| format!("n{member}"))
+            .collect::<Vec<_>>()
+            .join("+")
+    };
+    let arrow = match direction {
+        Direction::Both => "<->",
+        Direction::OneWay => "->",
+    };
+    format!("{} {arrow} {}", names(a), names(b))
+}
+
+/// The directed links between two groups.
+fn links(a: &[u64], b: &[u64], direction: Direction) -> impl Iterator<Item = (u64, u64)> {
+    let both = direction == Direction::Both;
+    a.iter().flat_map(move |a| {
+        b.iter()
+            .flat_map(move |b| [(*a, *b)].into_iter().chain(both.then_some((*b, *a))))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_cuts_the_links_it_says() {
+        let both: Vec<_> = links(&[1], &[2, 3], Direction::Both).collect();
+        assert_eq!(both, [(1, 2), (2, 1), (1, 3), (3, 1)]);
+        let one_way: Vec<_> = links(&[1, 2], &[3], Direction::OneWay).collect();
+        assert_eq!(one_way, [(1, 3), (2, 3)]);
+        assert_eq!(describe(&[1, 2], &[3], Direction::OneWay), "n1+n2 -> n3");
+    }
+}

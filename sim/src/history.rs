@@ -1,0 +1,433 @@
+//! The history of one run: every call with its virtual times, every applied entry on every member, every fault. It is
+//! all that the judge reads, and what `check` takes from a file: JSON lines, a header first.
+//!
+//! Passwords are ids and tokens are the ids of the logins that gave them, so a history holds no secret.
+
+use serde::{Deserialize, Serialize};
+
+/// Version of the file format; a reader refuses a newer one.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// A run, in the order in which things happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct History {
+    /// What was run.
+    pub header: Header,
+    /// What happened, with times that never decrease.
+    pub events: Vec<Event>,
+}
+
+/// What was run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// Always `gatehouse-history`.
+    pub format: String,
+    /// [`FORMAT_VERSION`] of the writer.
+    pub version: u32,
+    /// The plan's name.
+    pub scenario: String,
+    /// The seed.
+    pub seed: u64,
+    /// The planted bug's slug, if one was on.
+    pub bug: Option<String>,
+    /// Members, numbered 1 to this.
+    pub members: u64,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Virtual time since the start of the run, microseconds.
+    pub at_us: u64,
+    /// What it was.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// Kinds of events.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum What {
+    /// A client sends a call.
+    Invoke {
+        /// Number of the call, unique in the run, from 1.
+        call: u64,
+        /// The client's name.
+        client: String,
+        /// The member it is sent to, from 1.
+        member: u64,
+        /// The login (its call number) whose token goes with it, or none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token: Option<u64>,
+        /// What is asked.
+        op: Op,
+    },
+    /// The call ends for its client.
+    Return {
+        /// The call.
+        call: u64,
+        /// How.
+        outcome: Outcome,
+    },
+    /// A member proposed the call. A login that starts over is proposed again, with another request id.
+    Proposed {
+        /// The member that took the call.
+        member: u64,
+        /// The call.
+        call: u64,
+        /// The id in the log entry.
+        request_id: u64,
+    },
+    /// A member answered the call from its published view.
+    Served {
+        /// The member.
+        member: u64,
+        /// The call.
+        call: u64,
+        /// Applied index of the view.
+        index: u64,
+    },
+    /// A member applied an entry.
+    Applied(Applied),
+    /// A member has loaded its store.
+    Started {
+        /// The member.
+        member: u64,
+        /// Applied index on disk.
+        index: u64,
+    },
+    /// A member became leader, or stopped being it.
+    Role {
+        /// The member.
+        member: u64,
+        /// The raft term.
+        term: u64,
+        /// Whether it leads.
+        leader: bool,
+    },
+    /// The schedule did something to the cluster.
+    Fault {
+        /// In plain words, e.g. `kill n2`.
+        what: String,
+    },
+    /// Faults are over and healed; from here on the cluster owes progress.
+    Healed,
+    /// A member's state, read at the end or at a checkpoint.
+    Probe {
+        /// The member.
+        member: u64,
+        /// Applied index that the hashes describe.
+        index: u64,
+        /// Hash over keys and values.
+        kv_hash: u32,
+        /// Hash over users, roles, tokens, flag and revisions.
+        auth_hash: u64,
+        /// Running hash over every applied entry.
+        digest: u64,
+    },
+}
+
+/// One entry as one member applied it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Applied {
+    /// The member.
+    pub member: u64,
+    /// Log index.
+    pub index: u64,
+    /// The entry's term.
+    pub term: u64,
+    /// The entry's request id; 0 for raft's own entries.
+    pub request_id: u64,
+    /// Kind of the operation (`put`, `authenticate`, …), empty for raft's own entries.
+    pub kind: String,
+    /// User in the entry's header, empty for none.
+    pub user: String,
+    /// Auth revision in the entry's header.
+    pub header_auth_revision: u64,
+    /// `ok`, `again` (a login that must start over), or the refusal's text.
+    pub decision: String,
+    /// Auth revision after the entry.
+    pub auth_revision: u64,
+    /// Whether auth is on after the entry.
+    pub auth_enabled: bool,
+    /// Key-value revision after the entry.
+    pub kv_revision: i64,
+    /// The member's running hash after the entry.
+    pub digest: u64,
+}
+
+/// How a call ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It was done.
+    Ok(Reply),
+    /// It was refused and definitely had no effect.
+    Refused {
+        /// gRPC code by name, e.g. `PermissionDenied`.
+        code: String,
+        /// The message.
+        message: String,
+    },
+    /// The answer was lost or says nothing: the call may have taken effect, may yet, or may never.
+    Unknown {
+        /// gRPC code by name.
+        code: String,
+        /// The message.
+        message: String,
+    },
+}
+
+/// The content of an answer; what does not apply stays empty.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Reply {
+    /// Key-value revision of the header.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub revision: i64,
+    /// Pairs of a range, or the previous pairs of a write.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kvs: Vec<Pair>,
+    /// Keys counted by a range, or deleted.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub count: i64,
+    /// Branch of a transaction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub succeeded: Option<bool>,
+    /// Answers of a transaction's operations.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub responses: Vec<Reply>,
+    /// Names of a listing (users, roles, roles of a user).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// Permissions of a role.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub permissions: Vec<Grant>,
+    /// For AuthStatus.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth: Option<AuthStatus>,
+}
+
+fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
+/// A key and its value.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pair {
+    /// The key.
+    pub key: String,
+    /// The value.
+    pub value: String,
+    /// Revision of the put that created the key.
+    pub create_revision: i64,
+    /// Revision of the last put.
+    pub mod_revision: i64,
+    /// Puts since creation.
+    pub version: i64,
+}
+
+/// A permission.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grant {
+    /// `read`, `write` or `readwrite`.
+    pub kind: GrantKind,
+    /// First key.
+    pub key: String,
+    /// Empty: the key alone. `\u0000`: everything from the key on.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub range_end: String,
+}
+
+/// What a permission allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GrantKind {
+    /// Reading.
+    Read,
+    /// Writing.
+    Write,
+    /// Both.
+    Readwrite,
+}
+
+/// Answer to AuthStatus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuthStatus {
+    /// Whether auth is on.
+    pub enabled: bool,
+    /// Etcd's auth revision.
+    pub revision: u64,
+}
+
+/// What a call asks. The same language stands in plans (as steps) and in histories. Passwords are ids.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Op {
+    /// Authenticate: the answer's token is called by this call's number.
+    Login {
+        /// Who.
+        user: String,
+        /// Password id.
+        password: String,
+    },
+    /// AuthEnable.
+    AuthEnable,
+    /// AuthDisable.
+    AuthDisable,
+    /// AuthStatus.
+    AuthStatus,
+    /// UserAdd.
+    UserAdd {
+        /// Who.
+        user: String,
+        /// Password id.
+        password: String,
+    },
+    /// UserDelete.
+    UserDelete {
+        /// Who.
+        user: String,
+    },
+    /// UserGet.
+    UserGet {
+        /// Who.
+        user: String,
+    },
+    /// UserList.
+    UserList,
+    /// UserChangePassword.
+    ChangePassword {
+        /// Whose.
+        user: String,
+        /// Id of the new password.
+        password: String,
+    },
+    /// UserGrantRole.
+    GrantRole {
+        /// To whom.
+        user: String,
+        /// Which.
+        role: String,
+    },
+    /// UserRevokeRole.
+    RevokeRole {
+        /// From whom.
+        user: String,
+        /// Which.
+        role: String,
+    },
+    /// RoleAdd.
+    RoleAdd {
+        /// Which.
+        role: String,
+    },
+    /// RoleDelete.
+    RoleDelete {
+        /// Which.
+        role: String,
+    },
+    /// RoleGet.
+    RoleGet {
+        /// Which.
+        role: String,
+    },
+    /// RoleList.
+    RoleList,
+    /// RoleGrantPermission.
+    GrantPermission {
+        /// To which.
+        role: String,
+        /// What.
+        grant: Grant,
+    },
+    /// RoleRevokePermission.
+    RevokePermission {
+        /// From which.
+        role: String,
+        /// First key of the permission.
+        key: String,
+        /// Its range end.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        range_end: String,
+    },
+    /// Put.
+    Put {
+        /// The key.
+        key: String,
+        /// The value.
+        value: String,
+        /// Answer with the previous pair.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        prev_kv: bool,
+    },
+    /// Range.
+    Get {
+        /// First key.
+        key: String,
+        /// Range end.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        range_end: String,
+        /// Read this member's own state, without a barrier.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        serializable: bool,
+        /// Most pairs, 0 for all.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        limit: i64,
+        /// Key-value revision, 0 for the newest.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        revision: i64,
+        /// Count only.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        count_only: bool,
+    },
+    /// DeleteRange.
+    Delete {
+        /// First key.
+        key: String,
+        /// Range end.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        range_end: String,
+        /// Answer with what was deleted.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        prev_kv: bool,
+    },
+    /// Txn.
+    Txn {
+        /// All must hold for `success` to run.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        compare: Vec<Compare>,
+        /// `put`, `get` and `delete` only.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        success: Vec<Op>,
+        /// The same, for when a comparison fails.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        failure: Vec<Op>,
+    },
+}
+
+/// One comparison of a transaction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Compare {
+    /// The key.
+    pub key: String,
+    /// What it must be equal to.
+    pub equals: Operand,
+}
+
+/// The field that a comparison looks at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Operand {
+    /// The value.
+    Value(String),
+    /// Puts since creation; 0 says that the key is absent.
+    Version(i64),
+    /// Revision of the last put.
+    ModRevision(i64),
+}

@@ -1,0 +1,198 @@
+//! The second half of a run: the faults are healed, and from now on the cluster owes progress. On every member a fresh
+//! login and a permitted write must succeed within [`BOUND`]; then all members must reach one applied index, at which
+//! their hashes are read for the judge.
+
+use crate::calls::{Call, Called, Caller, KEEPALIVE, Token};
+use crate::history::{Op, Outcome, What};
+use crate::plan::Liveness;
+use crate::world::World;
+use gatehouse::pb::etcdserverpb::HashKvResponse;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How long the cluster may take from healing to service, virtual time. Measured over 20 seeds for each kind of fault:
+/// at worst 3.0 s to the first write when both ends of a connection ping, so 5 s; and a client may first have to notice
+/// that its own connection is dead, which takes two keepalives.
+pub(crate) const BOUND: Duration = Duration::from_secs(5)
+    .saturating_add(KEEPALIVE)
+    .saturating_add(KEEPALIVE);
+
+/// How long a single call may take before it is made again.
+const CALL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Pause between two tries.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What was not achieved in time, in one sentence.
+pub(crate) type Failure = String;
+
+/// Proves that every member serves again, and reads their hashes.
+///
+/// # Errors
+/// What was not achieved in time.
+pub(crate) async fn prove(world: &Arc<World>) -> Result<(), Failure> {
+    let healed = Instant::now();
+    let members: Vec<_> = (1..=world.cluster.size())
+        .map(|member| {
+            let world = Arc::clone(world);
+            world
+                .cluster
+                .clients()
+                .clone()
+                .spawn(async move { Prover::new(&world, member, healed).serve().await })
+        })
+        .collect();
+    let mut token = None;
+    let mut failure = None;
+    for member in members {
+        // Each proof ends by itself at the bound, so all are awaited: none is cut off in the middle of a call.
+        match member.await {
+            Ok(Ok(login)) => token = login,
+            Ok(Err(sentence)) => failure = failure.or(Some(sentence)),
+            Err(error) => {
+                failure = failure.or(Some(format!("a proof of liveness ended early: {error}")))
+            }
+        }
+    }
+    match failure {
+        Some(sentence) => Err(sentence),
+        None => {
+            let world = Arc::clone(world);
+            let clients = world.cluster.clients().clone();
+            let probed = clients.spawn(async move { probe(&world, token.as_ref()).await });
+            probed
+                .await
+                .unwrap_or_else(|error| Err(format!("reading the hashes ended early: {error}")))
+        }
+    }
+}
+
+/// The client that proves one member's service.
+struct Prover {
+    member: u64,
+    user: Option<Liveness>,
+    caller: Caller,
+    healed: Instant,
+}
+
+impl Prover {
+    fn new(world: &World, member: u64, healed: Instant) -> Prover {
+        Prover {
+            member,
+            user: world.plan.liveness.clone(),
+            caller: Caller::new(
+                format!("liveness-{member}"),
+                world.seed,
+                world.recorder.clone(),
+            ),
+            healed,
+        }
+    }
+
+    async fn serve(mut self) -> Result<Option<Token>, Failure> {
+        let (key, token) = match self.user.clone() {
+            None => ("liveness".to_owned(), None),
+            Some(Liveness {
+                user,
+                password,
+                key,
+            }) => {
+                let login = Op::Login { user, password };
+                (key, self.until_done(&login, None).await?.token)
+            }
+        };
+        let put = Op::Put {
+            key,
+            value: format!("n{}", self.member),
+            prev_kv: false,
+        };
+        self.until_done(&put, token.as_ref()).await?;
+        Ok(token)
+    }
+
+    /// Repeats a call until it is done. A login while auth is off is as done as it can be.
+    async fn until_done(&mut self, op: &Op, token: Option<&Token>) -> Result<Called, Failure> {
+        loop {
+            let call = Call {
+                member: self.member,
+                op,
+                token,
+                timeout: CALL_TIMEOUT,
+            };
+            let called = self.caller.call(call).await;
+            let last = match &called.outcome {
+                Outcome::Ok(_) => return Ok(called),
+                Outcome::Refused { message, .. }
+                    if message == "etcdserver: authentication is not enabled" =>
+                {
+                    return Ok(called);
+                }
+                Outcome::Refused { code, message } | Outcome::Unknown { code, message } => {
+                    format!("{code} \"{message}\"")
+                }
+            };
+            if self.healed.elapsed() >= BOUND {
+                return Err(format!(
+                    "n{} does not serve {op:?} {BOUND:?} after everything was healed; call {} was the last to fail: {last}",
+                    self.member, called.number
+                ));
+            }
+            sleep(PAUSE).await;
+        }
+    }
+}
+
+/// Reads every member's hashes at one applied index.
+async fn probe(world: &World, token: Option<&Token>) -> Result<(), Failure> {
+    let mut caller = Caller::new("liveness", world.seed, world.recorder.clone());
+    let start = Instant::now();
+    loop {
+        let mut probes = Vec::new();
+        let mut failed = None;
+        for member in 1..=world.cluster.size() {
+            match caller.hashes(member, token, CALL_TIMEOUT).await {
+                Ok(hashes) => probes.push((member, hashes)),
+                Err(status) => {
+                    failed = Some(format!(
+                        "n{member}: {:?} \"{}\"",
+                        status.code(),
+                        status.message()
+                    ))
+                }
+            }
+        }
+        let equal = probes
+            .windows(2)
+            .all(|pair| pair[0].1.applied_index == pair[1].1.applied_index);
+        if failed.is_none() && equal {
+            for (member, hashes) in &probes {
+                world.recorder.event(probed(*member, hashes));
+            }
+            return Ok(());
+        }
+        if start.elapsed() >= BOUND {
+            let indices: Vec<String> = probes
+                .iter()
+                .map(|(n, hashes)| format!("n{n} {}", hashes.applied_index))
+                .collect();
+            return Err(format!(
+                "the members do not come to one applied index within {BOUND:?} without work ({}{}{})",
+                indices.join(", "),
+                if failed.is_some() { "; " } else { "" },
+                failed.unwrap_or_default()
+            ));
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+fn probed(member: u64, hashes: &HashKvResponse) -> What {
+    What::Probe {
+        member,
+        index: hashes.applied_index,
+        kv_hash: hashes.hash,
+        auth_hash: hashes.auth_hash,
+        digest: hashes.digest,
+    }
+}

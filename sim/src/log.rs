@@ -1,0 +1,78 @@
+//! The log of a run, on virtual time. It goes to stderr, belongs to the run's own thread, and changes nothing: the trace
+//! hash is the same with and without it.
+
+use madsim::time::TimeHandle;
+use std::fmt;
+use std::io::Write;
+use tracing::Dispatch;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
+
+/// Prints the virtual time since the start of the run.
+struct VirtualTime;
+
+impl FormatTime for VirtualTime {
+    fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
+        match TimeHandle::try_current() {
+            Some(time) => write!(writer, "[{:>12.6}]", time.elapsed().as_secs_f64()),
+            None => write!(writer, "[   outside  ]"),
+        }
+    }
+}
+
+/// Checks what `--log-level` or `RUST_LOG` says: a level, or directives such as `gatehouse=debug,raft=info`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check(directives: &str) -> Result<(), String> {
+    EnvFilter::builder()
+        .parse(directives)
+        .map(drop)
+        .map_err(|error| error.to_string())
+}
+
+/// A subscriber that writes to stderr. Make it outside the simulation's thread: its own tables must not take part in
+/// the order in which that thread seeds hash tables.
+pub fn to_stderr(directives: &str) -> Dispatch {
+    to(directives, std::io::stderr)
+}
+
+/// A subscriber that writes to `writer`.
+pub fn to<W>(directives: &str, writer: W) -> Dispatch
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(directives))
+        .with_timer(VirtualTime)
+        .with_ansi(false)
+        .with_writer(writer)
+        .finish();
+    Dispatch::new(subscriber)
+}
+
+/// Replaces the panic message by one line with the virtual time: inside a run, file and line of a panic say less than the
+/// moment, and the whole report follows with the verdict.
+pub fn report_panics() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| match TimeHandle::try_current() {
+        Some(time) => {
+            let thread = std::thread::current();
+            let name = thread.name().unwrap_or("run");
+            let at = panic
+                .location()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            let text = panic.payload_as_str().unwrap_or("no message");
+            // Nothing can be done about a stderr that is gone.
+            let _ = writeln!(
+                std::io::stderr(),
+                "{name}: panic at {:.6} s virtual time, {at}: {text}",
+                time.elapsed().as_secs_f64()
+            );
+        }
+        None => usual(panic),
+    }));
+}

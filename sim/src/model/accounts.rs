@@ -1,0 +1,299 @@
+//! Users, roles, the flag and the auth revision, with the conditions and effects of each auth change.
+
+use super::refusal::Refusal;
+use super::span::{Span, is_covered, may_be_granted};
+use crate::history::{Grant, GrantKind, Op};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The role that may do everything, and the user that must hold it while auth is on.
+const ROOT: &str = "root";
+
+/// A user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// Id of its password.
+    pub password: String,
+    roles: BTreeSet<String>,
+    /// Auth revision after creation or after the last password change, whichever came later.
+    pub renewed: u64,
+}
+
+/// Everything about auth except tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accounts {
+    enabled: bool,
+    revision: u64,
+    generation: u64,
+    epoch_floor: u64,
+    users: BTreeMap<String, User>,
+    roles: BTreeMap<String, Vec<Grant>>,
+}
+
+impl Default for Accounts {
+    fn default() -> Self {
+        Accounts {
+            enabled: false,
+            revision: 1,
+            generation: 0,
+            epoch_floor: 0,
+            users: BTreeMap::new(),
+            roles: BTreeMap::new(),
+        }
+    }
+}
+
+impl Accounts {
+    /// Whether auth is on.
+    pub fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    /// Etcd's auth revision: from 1, one more with each change except AuthEnable.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Counts every change, AuthEnable included.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Auth revision after the last AuthDisable; no epoch lies below it.
+    pub fn epoch_floor(&self) -> u64 {
+        self.epoch_floor
+    }
+
+    /// The user of this name.
+    pub fn user(&self, name: &str) -> Option<&User> {
+        self.users.get(name)
+    }
+
+    /// The user's epoch: moved by its creation, its password changes and AuthDisable. `None` if there is no such user.
+    pub fn epoch(&self, name: &str) -> Option<u64> {
+        self.user(name)
+            .map(|user| user.renewed.max(self.epoch_floor))
+    }
+
+    /// Whether the user holds the role `root`.
+    pub fn is_admin(&self, name: &str) -> bool {
+        self.holds(name, ROOT)
+    }
+
+    /// Whether the user holds the role.
+    pub fn holds(&self, name: &str, role: &str) -> bool {
+        self.user(name)
+            .is_some_and(|user| user.roles.contains(role))
+    }
+
+    /// Whether the user may read (or write) every key in the span.
+    pub fn allows(&self, name: &str, to_write: bool, span: &Span) -> bool {
+        let Some(user) = self.user(name) else {
+            return false;
+        };
+        let grants = user.roles.iter().filter_map(|role| self.roles.get(role));
+        self.is_admin(name) || is_covered(grants.flatten(), to_write, span)
+    }
+
+    /// The user's roles in order.
+    pub fn roles_of(&self, name: &str) -> Vec<String> {
+        self.user(name)
+            .map(|user| user.roles.iter().cloned().collect())
+            .unwrap_or_default()
+    }
+
+    /// Every user's name in order.
+    pub fn user_names(&self) -> Vec<String> {
+        self.users.keys().cloned().collect()
+    }
+
+    /// Every role's name in order.
+    pub fn role_names(&self) -> Vec<String> {
+        self.roles.keys().cloned().collect()
+    }
+
+    /// The role's permissions. `root` always shows the right to everything (etcd 3.6).
+    pub fn permissions_of(&self, role: &str) -> Vec<Grant> {
+        if role == ROOT {
+            let range_end = "\0".to_owned();
+            let kind = GrantKind::Readwrite;
+            return vec![Grant {
+                kind,
+                key: String::new(),
+                range_end,
+            }];
+        }
+        self.roles.get(role).cloned().unwrap_or_default()
+    }
+
+    /// Whether the change (or listing) can be done, once the caller is known to be allowed to ask.
+    ///
+    /// # Errors
+    /// The first condition that does not hold.
+    pub fn check(&self, op: &Op) -> Result<(), Refusal> {
+        let protected = |name: &str| self.enabled && name == ROOT;
+        match op {
+            Op::AuthEnable => self.check_enable(),
+            Op::UserAdd { user, .. } => {
+                refuse_if(user.is_empty(), Refusal::UserEmpty)?;
+                refuse_if(self.users.contains_key(user), Refusal::UserExists)
+            }
+            Op::UserDelete { user } => {
+                refuse_if(protected(user), Refusal::InvalidManagement)?;
+                self.check_user(user)
+            }
+            Op::UserGet { user } | Op::ChangePassword { user, .. } => self.check_user(user),
+            Op::GrantRole { user, role } => {
+                self.check_user(user)?;
+                if role == ROOT {
+                    return Ok(()); // It may be granted without existing.
+                }
+                self.check_role(role)
+            }
+            Op::RevokeRole { user, role } => {
+                refuse_if(protected(user) && role == ROOT, Refusal::InvalidManagement)?;
+                self.check_user(user)?;
+                refuse_if(!self.holds(user, role), Refusal::RoleNotGranted)
+            }
+            Op::RoleAdd { role } => {
+                refuse_if(role.is_empty(), Refusal::RoleEmpty)?;
+                refuse_if(self.roles.contains_key(role), Refusal::RoleExists)
+            }
+            Op::RoleDelete { role } => {
+                refuse_if(protected(role), Refusal::InvalidManagement)?;
+                self.check_role(role)
+            }
+            Op::RoleGet { role } => self.check_role(role),
+            Op::GrantPermission { role, grant } => {
+                let is_range = may_be_granted(&grant.key, &grant.range_end);
+                refuse_if(!is_range, Refusal::InvalidManagement)?;
+                self.check_role(role)
+            }
+            Op::RevokePermission {
+                role,
+                key,
+                range_end,
+            } => {
+                self.check_role(role)?;
+                let named = |grant: &Grant| grant.key == *key && grant.range_end == *range_end;
+                let held = self.roles.get(role).is_some_and(|g| g.iter().any(named));
+                refuse_if(!held, Refusal::PermissionNotGranted)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_enable(&self) -> Result<(), Refusal> {
+        // Switching on what is on does nothing, so it needs nothing.
+        if self.enabled {
+            return Ok(());
+        }
+        refuse_if(!self.users.contains_key(ROOT), Refusal::NoRootUser)?;
+        refuse_if(!self.is_admin(ROOT), Refusal::NoRootRole)
+    }
+
+    fn check_user(&self, name: &str) -> Result<(), Refusal> {
+        refuse_if(!self.users.contains_key(name), Refusal::UserNotFound)
+    }
+
+    fn check_role(&self, name: &str) -> Result<(), Refusal> {
+        refuse_if(!self.roles.contains_key(name), Refusal::RoleNotFound)
+    }
+
+    /// Makes a change that [`Accounts::check`] has let pass.
+    pub fn perform(&mut self, op: &Op) {
+        match op {
+            Op::AuthEnable if self.enabled => {}
+            Op::AuthEnable => {
+                self.enabled = true;
+                self.generation += 1; // But not the revision.
+            }
+            Op::AuthDisable if !self.enabled => {}
+            Op::AuthDisable => {
+                self.enabled = false;
+                self.epoch_floor = self.advance();
+            }
+            // Granting a held role is accepted and changes nothing.
+            Op::GrantRole { user, role } if self.holds(user, role) => {}
+            Op::UserAdd { user, password } => {
+                let password = password.clone();
+                let renewed = self.advance();
+                let roles = BTreeSet::new();
+                self.users.insert(
+                    user.clone(),
+                    User {
+                        password,
+                        roles,
+                        renewed,
+                    },
+                );
+            }
+            Op::UserDelete { user } => {
+                self.advance();
+                self.users.remove(user);
+            }
+            Op::ChangePassword { user, password } => {
+                let renewed = self.advance();
+                if let Some(user) = self.users.get_mut(user) {
+                    user.password.clone_from(password);
+                    user.renewed = renewed;
+                }
+            }
+            Op::GrantRole { user, role } => {
+                self.advance();
+                if let Some(user) = self.users.get_mut(user) {
+                    user.roles.insert(role.clone());
+                }
+            }
+            Op::RevokeRole { user, role } => {
+                self.advance();
+                if let Some(user) = self.users.get_mut(user) {
+                    user.roles.remove(role);
+                }
+            }
+            _ => self.perform_on_role(op),
+        }
+    }
+
+    fn perform_on_role(&mut self, op: &Op) {
+        match op {
+            Op::RoleAdd { role } => {
+                self.advance();
+                self.roles.insert(role.clone(), Vec::new());
+            }
+            Op::RoleDelete { role } => {
+                self.advance();
+                self.roles.remove(role);
+                for user in self.users.values_mut() {
+                    user.roles.remove(role);
+                }
+            }
+            Op::GrantPermission { role, grant } => {
+                self.advance();
+                let grants = self.roles.entry(role.clone()).or_default();
+                grants.retain(|held| !(held.key == grant.key && held.range_end == grant.range_end));
+                grants.push(grant.clone());
+            }
+            Op::RevokePermission {
+                role,
+                key,
+                range_end,
+            } => {
+                self.advance();
+                let grants = self.roles.entry(role.clone()).or_default();
+                grants.retain(|held| !(held.key == *key && held.range_end == *range_end));
+            }
+            _ => {}
+        }
+    }
+
+    /// Counts one change and gives the auth revision after it.
+    fn advance(&mut self) -> u64 {
+        self.generation += 1;
+        self.revision += 1;
+        self.revision
+    }
+}
+
+fn refuse_if(condition: bool, refusal: Refusal) -> Result<(), Refusal> {
+    if condition { Err(refusal) } else { Ok(()) }
+}

@@ -1,0 +1,517 @@
+//! Refuses plans that parse but that no run could make sense of: numbers out of range, members, labels, windows and
+//! bugs that do not exist, steps that wait for each other. Each refusal names the field and says what is allowed.
+
+use super::{Fault, FaultKind, Members, Plan, Span, Step, VERSION};
+use crate::history::Op;
+use gatehouse::planted::Bug;
+use gatehouse::window::Window;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most members: etcd advises against more than 7.
+pub(super) const MEMBERS_MAX: u64 = 7;
+/// Most clients; each is a task with a connection to every member.
+pub(super) const CLIENTS_MAX: usize = 64;
+/// Most steps of a plan, repetitions counted; keeps a history within what the judge takes.
+pub(super) const STEPS_MAX: u64 = 10_000;
+/// Most faults.
+pub(super) const FAULTS_MAX: usize = 1_000;
+/// Longest time that a plan can name, and longest run, milliseconds of virtual time.
+pub(super) const TIME_MS_MAX: u64 = 3_600_000;
+/// Longest name of anything, bytes.
+pub(super) const NAME_BYTES_MAX: usize = 100;
+/// Most operations in one branch of a transaction, and most comparisons: the server's own default.
+pub(super) const TXN_OPS_MAX: usize = 128;
+
+/// What is wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {problem}")]
+pub struct PlanError {
+    /// The field, e.g. `client "alice", step 3, wait_for`.
+    pub field: String,
+    /// What is wrong and what would be right.
+    pub problem: String,
+}
+
+type Checked = Result<(), PlanError>;
+
+fn wrong(field: impl Into<String>, problem: impl Into<String>) -> Checked {
+    Err(PlanError {
+        field: field.into(),
+        problem: problem.into(),
+    })
+}
+
+impl Plan {
+    /// Checks everything that the types do not.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Checked {
+        if self.version != VERSION {
+            return wrong(
+                "version",
+                format!("this build reads version {VERSION}, not {}", self.version),
+            );
+        }
+        name("name", &self.name)?;
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if !self.name.chars().all(plain) {
+            return wrong("name", "use lower-case letters, digits and hyphens only");
+        }
+        time("limit_ms", self.limit_ms)?;
+        self.check_cluster()?;
+        for bug in self.shows.iter().chain(&self.bug) {
+            if Bug::named(bug).is_empty() {
+                return wrong("bug", format!("there is no planted bug \"{bug}\""));
+            }
+        }
+        self.check_windows()?;
+        self.check_steps()?;
+        self.check_labels()?;
+        self.check_users()?;
+        for (at, fault) in self.faults.iter().enumerate() {
+            self.check_fault(&format!("fault {}", at + 1), fault)?;
+        }
+        self.check_waits()
+    }
+
+    fn check_cluster(&self) -> Checked {
+        let cluster = &self.cluster;
+        if !(1..=MEMBERS_MAX).contains(&cluster.members) {
+            return wrong(
+                "cluster.members",
+                format!("1 to {MEMBERS_MAX}, not {}", cluster.members),
+            );
+        }
+        if !(1..=10_000).contains(&cluster.heartbeat_ms) {
+            return wrong(
+                "cluster.heartbeat_ms",
+                format!("1 to 10000, not {}", cluster.heartbeat_ms),
+            );
+        }
+        let least = cluster.heartbeat_ms * 5;
+        if !(least..=60_000).contains(&cluster.election_ms) {
+            return wrong(
+                "cluster.election_ms",
+                format!(
+                    "five heartbeats ({least}) to 60000, not {}",
+                    cluster.election_ms
+                ),
+            );
+        }
+        latency("network.latency_ms", self.network.latency_ms)?;
+        rate("network.loss", self.network.loss, 0.5)?;
+        if self.clients.len() > CLIENTS_MAX {
+            return wrong(
+                "client",
+                format!("{} clients, the limit is {CLIENTS_MAX}", self.clients.len()),
+            );
+        }
+        if self.faults.len() > FAULTS_MAX {
+            return wrong(
+                "fault",
+                format!("{} faults, the limit is {FAULTS_MAX}", self.faults.len()),
+            );
+        }
+        Ok(())
+    }
+
+    fn check_windows(&self) -> Checked {
+        let known = |name: &str| Window::ALL.into_iter().any(|window| window.name() == name);
+        for (at, window) in self.windows.iter().enumerate() {
+            let field = format!("window {}", at + 1);
+            if !known(&window.name) {
+                let names = Window::ALL.map(Window::name).join(", ");
+                return wrong(
+                    format!("{field}, name"),
+                    format!("there is no \"{}\", only {names}", window.name),
+                );
+            }
+            if let Some(member) = window.member {
+                self.check_member(&format!("{field}, member"), member)?;
+            }
+            span(&format!("{field}, ms"), window.ms)?;
+            rate(&format!("{field}, chance"), window.chance, 1.0)?;
+        }
+        match self.expect.marks.keys().find(|name| !known(name)) {
+            Some(name) => wrong("expect.marks", format!("there is no window \"{name}\"")),
+            None => Ok(()),
+        }
+    }
+
+    fn check_member(&self, field: &str, member: u64) -> Checked {
+        let members = self.cluster.members;
+        if (1..=members).contains(&member) {
+            Ok(())
+        } else {
+            wrong(
+                field,
+                format!("members are numbered 1 to {members}, there is no {member}"),
+            )
+        }
+    }
+
+    fn check_members(&self, field: &str, members: &Members) -> Checked {
+        match members {
+            Members::One(member) => self.check_member(field, *member),
+            Members::Rotate(list) if list.is_empty() => {
+                wrong(field, "an empty list names no member")
+            }
+            Members::Rotate(list) => list
+                .iter()
+                .try_for_each(|member| self.check_member(field, *member)),
+            Members::Named(_) => Ok(()),
+        }
+    }
+
+    /// Every step with a description of where it stands.
+    fn steps(&self) -> impl Iterator<Item = (String, &Step)> {
+        let setup = self
+            .setup
+            .iter()
+            .enumerate()
+            .map(|(at, step)| (format!("setup, step {}", at + 1), step));
+        let clients = self.clients.iter().flat_map(|client| {
+            let describe = |at| format!("client \"{}\", step {}", client.name, at + 1);
+            client
+                .steps
+                .iter()
+                .enumerate()
+                .map(move |(at, step)| (describe(at), step))
+        });
+        setup.chain(clients)
+    }
+
+    fn check_steps(&self) -> Checked {
+        let mut names = BTreeSet::new();
+        for client in &self.clients {
+            name("client, name", &client.name)?;
+            if !names.insert(client.name.as_str()) {
+                return wrong(
+                    "client, name",
+                    format!("two clients are called \"{}\"", client.name),
+                );
+            }
+            if client.name == "setup" || client.name.starts_with("liveness") {
+                return wrong(
+                    "client, name",
+                    format!("\"{}\" is a name of the simulator's own", client.name),
+                );
+            }
+            self.check_members(
+                &format!("client \"{}\", member", client.name),
+                &client.member,
+            )?;
+        }
+        for (at, step) in self.setup.iter().enumerate() {
+            let when = &step.when;
+            if step.awaited().next().is_some()
+                || when.after_ms.is_some()
+                || when.repeat.is_some()
+                || when.expect.is_some()
+            {
+                let problem = "set-up steps run once, one after the other, until each is done";
+                return wrong(format!("setup, step {}", at + 1), problem);
+            }
+        }
+        let mut total = 0_u64;
+        for (field, step) in self.steps() {
+            self.check_step(&field, step)?;
+            total = total.saturating_add(step.times());
+        }
+        if total > STEPS_MAX {
+            return wrong(
+                "client, steps",
+                format!("{total} steps with repetitions, the limit is {STEPS_MAX}"),
+            );
+        }
+        Ok(())
+    }
+
+    fn check_step(&self, field: &str, step: &Step) -> Checked {
+        let when = &step.when;
+        if let Some(members) = &when.member {
+            self.check_members(&format!("{field}, member"), members)?;
+        }
+        if let Some(pause) = when.after_ms {
+            span(&format!("{field}, after_ms"), pause)?;
+        }
+        if let Some(timeout) = when.timeout_ms {
+            time(&format!("{field}, timeout_ms"), timeout)?;
+        }
+        if !(1..=STEPS_MAX).contains(&step.times()) {
+            return wrong(
+                format!("{field}, repeat"),
+                format!("1 to {STEPS_MAX}, not {}", step.times()),
+            );
+        }
+        if step.times() > 1 && when.label.is_some() {
+            return wrong(
+                format!("{field}, label"),
+                "a repeated step has no single moment to wait for",
+            );
+        }
+        if when.anonymous && (when.session.is_some() || when.use_token_of.is_some()) {
+            return wrong(
+                format!("{field}, anonymous"),
+                "a step without a token has no session",
+            );
+        }
+        if matches!(step.op, Op::Login { .. }) && (when.anonymous || when.use_token_of.is_some()) {
+            return wrong(
+                format!("{field}, use_token_of"),
+                "a login presents no token",
+            );
+        }
+        txn(field, &step.op)
+    }
+
+    fn check_labels(&self) -> Checked {
+        let mut labels: BTreeMap<&str, &Step> = BTreeMap::new();
+        for (field, step) in self.steps() {
+            let Some(label) = &step.when.label else {
+                continue;
+            };
+            name(&format!("{field}, label"), label)?;
+            if labels.insert(label, step).is_some() {
+                return wrong(
+                    format!("{field}, label"),
+                    format!("two steps are labelled \"{label}\""),
+                );
+            }
+        }
+        let known = |field: String, label: &str| match labels.get(label) {
+            Some(step) => Ok(*step),
+            None => Err(PlanError {
+                field,
+                problem: format!("no step is labelled \"{label}\""),
+            }),
+        };
+        for (field, step) in self.steps() {
+            for label in step.awaited() {
+                known(format!("{field}, wait"), label)?;
+            }
+            if let Some(label) = &step.when.use_token_of {
+                let field = format!("{field}, use_token_of");
+                if !matches!(known(field.clone(), label)?.op, Op::Login { .. }) {
+                    return wrong(field, format!("the step labelled \"{label}\" is no login"));
+                }
+            }
+        }
+        for (at, fault) in self.faults.iter().enumerate() {
+            for label in [&fault.when.wait_for, &fault.when.wait_for_start]
+                .into_iter()
+                .flatten()
+            {
+                known(format!("fault {}, wait_for", at + 1), label)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A login of a user whom no step creates is a slip of the pen, unless the step says that it expects a refusal.
+    fn check_users(&self) -> Checked {
+        let created: BTreeSet<&str> = self
+            .steps()
+            .filter_map(|(_, step)| match &step.op {
+                Op::UserAdd { user, .. } => Some(user.as_str()),
+                _ => None,
+            })
+            .collect();
+        for (field, step) in self.steps() {
+            if let Op::Login { user, .. } = &step.op
+                && !created.contains(user.as_str())
+                && step.when.expect.is_none()
+            {
+                let problem = format!(
+                    "no step creates \"{user}\"; if that is meant, say expect = \"refused\""
+                );
+                return wrong(format!("{field}, user"), problem);
+            }
+        }
+        match &self.liveness {
+            Some(liveness) if !created.contains(liveness.user.as_str()) => wrong(
+                "liveness.user",
+                format!("no step creates \"{}\"", liveness.user),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_fault(&self, field: &str, fault: &Fault) -> Checked {
+        span(&format!("{field}, at_ms"), fault.when.at_ms)?;
+        if let Some(duration) = fault.when.for_ms {
+            span(&format!("{field}, for_ms"), duration)?;
+            if !fault.kind.lasts() {
+                return wrong(
+                    format!("{field}, for_ms"),
+                    "this kind of fault is over at once",
+                );
+            }
+        }
+        if fault.when.wait_for.is_some() && fault.when.wait_for_start.is_some() {
+            return wrong(
+                format!("{field}, wait_for"),
+                "wait for the start or for the end of a step, not for both",
+            );
+        }
+        match &fault.kind {
+            FaultKind::Kill { member }
+            | FaultKind::Restart { member }
+            | FaultKind::Pause { member }
+            | FaultKind::Resume { member }
+            | FaultKind::CutOff { member, .. }
+            | FaultKind::Isolate { member } => {
+                self.check_members(&format!("{field}, member"), member)
+            }
+            FaultKind::Partition { a, b, .. } => self.check_sides(field, a, b),
+            FaultKind::SlowLink { a, b, ms, .. } => {
+                latency(&format!("{field}, ms"), *ms)?;
+                self.check_sides(field, a, b)
+            }
+            FaultKind::Latency { ms } => latency(&format!("{field}, ms"), *ms),
+            FaultKind::Loss { rate: share } => rate(&format!("{field}, rate"), *share, 0.9),
+            FaultKind::Heal => Ok(()),
+        }
+    }
+
+    fn check_sides(&self, field: &str, a: &[u64], b: &[u64]) -> Checked {
+        if a.is_empty() || b.is_empty() {
+            return wrong(field, "each side needs a member");
+        }
+        for member in a.iter().chain(b) {
+            self.check_member(field, *member)?;
+        }
+        match a.iter().find(|member| b.contains(member)) {
+            Some(both) => wrong(field, format!("member {both} stands on both sides")),
+            None => Ok(()),
+        }
+    }
+
+    /// Plays the clients without their calls: if at some point nobody can go on, steps wait for each other.
+    fn check_waits(&self) -> Checked {
+        let mut done: BTreeSet<&str> = self
+            .setup
+            .iter()
+            .filter_map(|step| step.when.label.as_deref())
+            .collect();
+        let mut at: Vec<(&str, &[Step])> = self
+            .clients
+            .iter()
+            .map(|client| (client.name.as_str(), client.steps.as_slice()))
+            .collect();
+        match advance(&mut at, &mut done) {
+            Some(stuck) => wrong(stuck, "steps wait for each other and none can go on"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Takes steps off the clients for as long as one of them can go on; names the first client that cannot.
+fn advance<'p>(
+    clients: &mut Vec<(&'p str, &'p [Step])>,
+    done: &mut BTreeSet<&'p str>,
+) -> Option<String> {
+    loop {
+        let mut moved = false;
+        for (_, steps) in clients.iter_mut() {
+            while let Some((step, rest)) = steps.split_first()
+                && step.awaited().all(|label| done.contains(label))
+            {
+                done.extend(step.when.label.as_deref());
+                *steps = rest;
+                moved = true;
+            }
+        }
+        clients.retain(|(_, steps)| !steps.is_empty());
+        let (client, steps) = clients.first()?;
+        if !moved {
+            let waits: Vec<&str> = steps[0]
+                .awaited()
+                .filter(|label| !done.contains(label))
+                .collect();
+            return Some(format!(
+                "client \"{client}\", waiting for \"{}\"",
+                waits.join("\", \"")
+            ));
+        }
+    }
+}
+
+fn name(field: &str, text: &str) -> Checked {
+    if text.is_empty() || text.len() > NAME_BYTES_MAX {
+        return wrong(
+            field,
+            format!("1 to {NAME_BYTES_MAX} bytes, not {}", text.len()),
+        );
+    }
+    Ok(())
+}
+
+fn time(field: &str, ms: u64) -> Checked {
+    if ms == 0 || ms > TIME_MS_MAX {
+        return wrong(field, format!("1 to {TIME_MS_MAX} ms, not {ms}"));
+    }
+    Ok(())
+}
+
+fn span(field: &str, span: Span) -> Checked {
+    if span.low > span.high {
+        return wrong(
+            field,
+            format!("[{}, {}] has its lowest number last", span.low, span.high),
+        );
+    }
+    if span.high > TIME_MS_MAX {
+        return wrong(
+            field,
+            format!("at most {TIME_MS_MAX} ms, not {}", span.high),
+        );
+    }
+    Ok(())
+}
+
+fn latency(field: &str, ms: Span) -> Checked {
+    span(field, ms)?;
+    if ms.high == 0 || ms.high > 60_000 {
+        return wrong(field, format!("1 to 60000 ms, not {}", ms.high));
+    }
+    Ok(())
+}
+
+fn rate(field: &str, share: f64, most: f64) -> Checked {
+    if (0.0..=most).contains(&share) {
+        Ok(())
+    } else {
+        wrong(field, format!("0 to {most}, not {share}"))
+    }
+}
+
+fn txn(field: &str, op: &Op) -> Checked {
+    let Op::Txn {
+        compare,
+        success,
+        failure,
+    } = op
+    else {
+        return Ok(());
+    };
+    for branch in [success, failure] {
+        if branch.len() > TXN_OPS_MAX || compare.len() > TXN_OPS_MAX {
+            return wrong(
+                field,
+                format!("at most {TXN_OPS_MAX} operations in a branch"),
+            );
+        }
+        if !branch
+            .iter()
+            .all(|op| matches!(op, Op::Put { .. } | Op::Get { .. } | Op::Delete { .. }))
+        {
+            return wrong(field, "a transaction holds put, get and delete only");
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! One row for each refusal: what is added to a plan that is otherwise right, and the message.
+
+use super::super::Plan;
+
+const BASE: &str = r#"
+version = 1
+name = "base"
+setup = [{ do = "user-add", user = "root", password = "r" }]
+[cluster]
+members = 3
+[[client]]
+name = "alice"
+member = [1, 2]
+steps = [
+  { do = "login", user = "root", password = "r", label = "in" },
+  { do = "put", key = "k", value = "v", after_ms = [1, 5], wait_for = "in", repeat = 3 },
+]
+"#;
+
+fn refusal(text: &str) -> String {
+    let plan: Plan = toml::from_str(text).unwrap();
+    plan.check().unwrap_err().to_string()
+}
+
+#[test]
+fn a_sound_plan_passes_and_survives_being_written() {
+    let plan: Plan = toml::from_str(BASE).unwrap();
+    plan.check().unwrap();
+    assert_eq!(
+        toml::from_str::<Plan>(&toml::to_string(&plan).unwrap()).unwrap(),
+        plan
+    );
+}
+
+#[test]
+fn values_out_of_range_are_refused_by_field() {
+    let rows = [
+        (
+            "version = 1",
+            "version = 9",
+            "version: this build reads version 1, not 9",
+        ),
+        (
+            "\"base\"",
+            "\"Base\"",
+            "name: use lower-case letters, digits and hyphens only",
+        ),
+        (
+            "members = 3",
+            "members = 8",
+            "cluster.members: 1 to 7, not 8",
+        ),
+        (
+            "members = 3",
+            "members = 3\nheartbeat_ms = 0",
+            "cluster.heartbeat_ms: 1 to 10000, not 0",
+        ),
+        (
+            "members = 3",
+            "members = 3\nelection_ms = 400",
+            "cluster.election_ms: five heartbeats (500) to 60000, not 400",
+        ),
+        (
+            "member = [1, 2]",
+            "member = [1, 4]",
+            "client \"alice\", member: members are numbered 1 to 3, there is no 4",
+        ),
+        (
+            "member = [1, 2]",
+            "member = []",
+            "client \"alice\", member: an empty list names no member",
+        ),
+        (
+            "[1, 5]",
+            "[5, 1]",
+            "client \"alice\", step 2, after_ms: [5, 1] has its lowest number last",
+        ),
+        (
+            "repeat = 3",
+            "repeat = 0",
+            "client \"alice\", step 2, repeat: 1 to 10000, not 0",
+        ),
+        (
+            "repeat = 3",
+            "timeout_ms = 0",
+            "client \"alice\", step 2, timeout_ms: 1 to 3600000 ms, not 0",
+        ),
+        (
+            "wait_for = \"in\"",
+            "wait_for = \"out\"",
+            "client \"alice\", step 2, wait: no step is labelled \"out\"",
+        ),
+        (
+            "wait_for = \"in\"",
+            "wait_for = \"me\", label = \"me\"",
+            "client \"alice\", step 2, label: a repeated step has no single moment to wait for",
+        ),
+        (
+            "wait_for = \"in\", repeat = 3",
+            "wait_for = \"me\", label = \"me\"",
+            "client \"alice\", waiting for \"me\": steps wait for each other and none can go on",
+        ),
+        (
+            "\"login\", user = \"root\"",
+            "\"login\", user = \"rot\"",
+            "client \"alice\", step 1, user: no step creates \"rot\"; if that is meant, say expect = \"refused\"",
+        ),
+        (
+            "name = \"alice\"",
+            "name = \"setup\"",
+            "client, name: \"setup\" is a name of the simulator's own",
+        ),
+    ];
+    for (from, to, message) in rows {
+        assert!(BASE.contains(from), "{from}");
+        assert_eq!(refusal(&BASE.replacen(from, to, 1)), message);
+    }
+}
+
+#[test]
+fn faults_and_windows_are_checked() {
+    let rows = [
+        (
+            "[[fault]]\nkind = \"kill\"\nmember = 9",
+            "fault 1, member: members are numbered 1 to 3, there is no 9",
+        ),
+        (
+            "[[fault]]\nkind = \"partition\"\na = [1]\nb = [1, 2]",
+            "fault 1: member 1 stands on both sides",
+        ),
+        (
+            "[[fault]]\nkind = \"partition\"\na = []\nb = [2]",
+            "fault 1: each side needs a member",
+        ),
+        (
+            "[[fault]]\nkind = \"heal\"\nfor_ms = 5",
+            "fault 1, for_ms: this kind of fault is over at once",
+        ),
+        (
+            "[[fault]]\nkind = \"loss\"\nrate = 1.5",
+            "fault 1, rate: 0 to 0.9, not 1.5",
+        ),
+        (
+            "[[fault]]\nkind = \"heal\"\nwait_for = \"no\"",
+            "fault 1, wait_for: no step is labelled \"no\"",
+        ),
+        (
+            "[[window]]\nname = \"commit-to-publish\"\nms = [9, 3]",
+            "window 1, ms: [9, 3] has its lowest number last",
+        ),
+        (
+            "[expect.marks]\nnone = 1",
+            "expect.marks: there is no window \"none\"",
+        ),
+    ];
+    for (addition, message) in rows {
+        assert_eq!(refusal(&format!("{BASE}{addition}\n")), message);
+    }
+}
+
+#[test]
+fn a_parse_error_names_line_column_and_field() {
+    let text = BASE.replacen("repeat = 3", "repaet = 3", 1);
+    let error = toml::from_str::<Plan>(&text).unwrap_err().to_string();
+    assert!(error.contains("line 12, column"), "{error}");
+    assert!(error.contains("repaet"), "{error}");
+}

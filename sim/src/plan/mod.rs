@@ -1,0 +1,296 @@
+//! A plan says everything about a run but its seed: cluster, set-up, what each client does, faults, windows, planted
+//! bug and what the run must have seen. A scenario file is a plan; so is what a fuzzer draws and what a shrinker
+//! leaves over. Build, plan and seed decide a run to the last byte.
+//!
+//! Parsing refuses unknown fields and names the line; [`Plan::check`] refuses values that no run could make sense of.
+//! Nothing here runs anything.
+
+mod check;
+mod fault;
+mod read;
+mod split;
+mod step;
+
+pub use check::PlanError;
+pub use fault::{Direction, Fault, FaultKind, FaultTime};
+pub use read::{ReadError, read};
+pub use step::{DEFAULT_SESSION, Expected, Step, TIMEOUT_MS, When};
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version of the plan language that this build speaks.
+pub const VERSION: u32 = 1;
+
+/// One plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// [`VERSION`] of the writer.
+    pub version: u32,
+    /// Short name, as in file names: lower-case letters, digits, hyphens.
+    pub name: String,
+    /// Why this plan exists, for the reader of a report.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// The seeds that `cargo test` and a plain `run` use; the first one must show every bug in `shows`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seeds: Vec<u64>,
+    /// A planted bug that belongs to the plan (a stored find).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bug: Option<String>,
+    /// The planted bugs that this plan was written to show.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shows: Vec<String>,
+    /// Virtual time after which the run counts as stuck, milliseconds.
+    #[serde(default = "default_limit_ms", skip_serializing_if = "is_default_limit")]
+    pub limit_ms: u64,
+    /// Steps of an implicit client that repeats each until it is done; they end before the clients start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub setup: Vec<Step>,
+    /// The servers.
+    #[serde(default)]
+    pub cluster: Cluster,
+    /// What lies between them.
+    #[serde(default)]
+    pub network: Network,
+    /// Who proves at the end that the cluster works again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub liveness: Option<Liveness>,
+    /// The least that the run must have seen.
+    #[serde(default)]
+    pub expect: Expect,
+    /// The clients.
+    #[serde(default, rename = "client", skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<Client>,
+    /// The faults.
+    #[serde(default, rename = "fault", skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
+    /// The windows held open.
+    #[serde(default, rename = "window", skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<Window>,
+}
+
+fn default_limit_ms() -> u64 {
+    120_000
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_default_limit(limit_ms: &u64) -> bool {
+    *limit_ms == default_limit_ms()
+}
+
+/// The servers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Cluster {
+    /// How many, 1 to 7; they are numbered from 1.
+    pub members: u64,
+    /// One raft tick, milliseconds.
+    pub heartbeat_ms: u64,
+    /// How long a follower waits for a leader, milliseconds; at least five heartbeats.
+    pub election_ms: u64,
+}
+
+impl Default for Cluster {
+    fn default() -> Cluster {
+        Cluster {
+            members: 3,
+            heartbeat_ms: 100,
+            election_ms: 1_000,
+        }
+    }
+}
+
+/// What lies between the servers, and between them and the clients.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Network {
+    /// How long a message travels, milliseconds.
+    pub latency_ms: Span,
+    /// Share of messages lost, 0 to below 1. Inside a connection a loss is a delay, as with TCP.
+    pub loss: f64,
+}
+
+impl Default for Network {
+    fn default() -> Network {
+        Network {
+            latency_ms: Span { low: 1, high: 10 },
+            loss: 0.0,
+        }
+    }
+}
+
+/// Who logs in and writes on every member once the faults are healed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Liveness {
+    /// The user; it must hold role `root`, because it also reads the members' hashes.
+    pub user: String,
+    /// Id of its password at the end of the plan.
+    pub password: String,
+    /// The key it writes.
+    #[serde(default = "default_liveness_key")]
+    pub key: String,
+}
+
+fn default_liveness_key() -> String {
+    "liveness".to_owned()
+}
+
+/// One client: its steps run one after the other, so it never has two calls open.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Client {
+    /// Its name in histories and reports.
+    pub name: String,
+    /// Where it sends its calls.
+    #[serde(default)]
+    pub member: Members,
+    /// Repeats as etcd's documentation advises: reads and logins on another member when one is unavailable, everything
+    /// that was certainly not executed, and any call after a new login when its token was refused. Each repetition is
+    /// a call of its own in the history. Without it, a failed call is simply over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub retry: bool,
+    /// What it does.
+    pub steps: Vec<Step>,
+}
+
+/// One member or several: `2`, `[1, 3]` (taken in turn), `"any"`, `"leader"`, `"follower"` or `"last-follower"`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected a member's number, a list of numbers, \"any\", \"leader\", \"follower\" or \"last-follower\""
+)]
+pub enum Members {
+    /// This one.
+    One(u64),
+    /// These, in turn.
+    Rotate(Vec<u64>),
+    /// Whichever fits at that moment.
+    Named(MemberName),
+}
+
+impl Default for Members {
+    fn default() -> Members {
+        Members::Named(MemberName::Any)
+    }
+}
+
+/// A member by what it is at that moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemberName {
+    /// Any, drawn anew each time.
+    Any,
+    /// The last one that became leader.
+    Leader,
+    /// Any but the leader, drawn anew each time.
+    Follower,
+    /// The one with the highest number that is not the leader: so a fault and a client can mean the same member.
+    LastFollower,
+}
+
+/// A window that the run holds open: a stretch of virtual time between two steps of the server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Window {
+    /// Its name, as `gatehouse::window::Window::name` gives it.
+    pub name: String,
+    /// On this member only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<u64>,
+    /// For how long, milliseconds.
+    pub ms: Span,
+    /// Share of passages that are held, 0 to 1.
+    #[serde(default = "always", skip_serializing_if = "is_always")]
+    pub chance: f64,
+}
+
+fn always() -> f64 {
+    1.0
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_always(chance: &f64) -> bool {
+    *chance >= 1.0
+}
+
+/// The least that the run must have seen; a run that saw less proves nothing and is `undecided`. `max_gap_ms` alone
+/// is an expectation of the scenario itself, which `--general` takes out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Expect {
+    /// Logins that gave a token.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub logins_ok: u64,
+    /// Logins that were refused as wrong.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub logins_refused: u64,
+    /// Key-value calls that were allowed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub allowed: u64,
+    /// Calls that were refused for lack of a right.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub denied: u64,
+    /// Passages of named windows, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub marks: BTreeMap<String, u64>,
+    /// Longest time that a client with `retry` may wait between two successful calls, milliseconds. Counted from the
+    /// start of the first call after a success to its eventual success, so that a client's own pauses do not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_gap_ms: Option<u64>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// A number to be drawn: `[low, high]`, both included, or one number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "SpanForm", into = "SpanForm")]
+pub struct Span {
+    /// The lowest.
+    pub low: u64,
+    /// The highest.
+    pub high: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected a number or [lowest, highest]")]
+enum SpanForm {
+    Exact(u64),
+    Between([u64; 2]),
+}
+
+impl From<SpanForm> for Span {
+    fn from(form: SpanForm) -> Span {
+        match form {
+            SpanForm::Exact(exact) => Span {
+                low: exact,
+                high: exact,
+            },
+            SpanForm::Between([low, high]) => Span { low, high },
+        }
+    }
+}
+
+impl From<Span> for SpanForm {
+    fn from(span: Span) -> SpanForm {
+        if span.low == span.high {
+            SpanForm::Exact(span.low)
+        } else {
+            SpanForm::Between([span.low, span.high])
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Finds scenario files: those that are named, or all in `scenarios/`.
+
+use crate::plan::{Plan, ReadError, read};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A plan and where it came from.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Its file.
+    pub file: PathBuf,
+    /// The plan.
+    pub plan: Arc<Plan>,
+}
+
+/// Why there are no scenarios to run.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// A file gave no plan.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The directory cannot be listed.
+    #[error("{}: {cause}", path.display())]
+    Directory {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// The directory holds no scenario.
+    #[error("{}: no *.toml in it", path.display())]
+    Empty {
+        /// Which.
+        path: PathBuf,
+    },
+    /// No scenario has this name.
+    #[error("there is no scenario \"{name}\"; there are: {known}")]
+    Unknown {
+        /// The name.
+        name: String,
+        /// The names that exist.
+        known: String,
+    },
+}
+
+/// The directory with the scenarios: `scenarios` here, or, when run from elsewhere, that of the source tree which this
+/// program was built from.
+pub fn directory() -> PathBuf {
+    let here = PathBuf::from("scenarios");
+    if here.is_dir() {
+        return here;
+    }
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.parent().unwrap_or(package).join("scenarios")
+}
+
+/// Every scenario in the directory, by file name.
+///
+/// # Errors
+/// The directory, or the first file that gave no plan.
+pub fn all() -> Result<Vec<Scenario>, ScenarioError> {
+    let path = directory();
+    let failed = |cause| ScenarioError::Directory {
+        path: path.clone(),
+        cause,
+    };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(&path).map_err(failed)? {
+        let file = entry.map_err(failed)?.path();
+        if file
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+        {
+            files.push(file);
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        return Err(ScenarioError::Empty { path });
+    }
+    from_files(&files)
+}
+
+/// The plans in these files, in this order.
+///
+/// # Errors
+/// The first file that gave no plan.
+pub fn from_files(files: &[PathBuf]) -> Result<Vec<Scenario>, ScenarioError> {
+    files
+        .iter()
+        .map(|file| {
+            Ok(Scenario {
+                file: file.clone(),
+                plan: Arc::new(read(file)?),
+            })
+        })
+        .collect()
+}
+
+/// The scenario of this name.
+///
+/// # Errors
+/// As [`all`], or that there is none, with the names that exist.
+pub fn named(name: &str) -> Result<Scenario, ScenarioError> {
+    let scenarios = all()?;
+    let known = || {
+        scenarios
+            .iter()
+            .map(|scenario| scenario.plan.name.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    match scenarios.iter().find(|scenario| scenario.plan.name == name) {
+        Some(scenario) => Ok(scenario.clone()),
+        None => Err(ScenarioError::Unknown {
+            name: name.to_owned(),
+            known: known(),
+        }),
+    }
+}

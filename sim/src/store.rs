@@ -1,0 +1,53 @@
+//! Keeps histories in the report directory: of every failing run, and of the first run of each scenario.
+
+use gatehouse_sim::history_file::{HistoryError, write_history};
+use gatehouse_sim::run::Run;
+use gatehouse_sim::verdict::VerdictKind;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// The directory, and what it already holds of this batch.
+pub(crate) struct Store {
+    directory: PathBuf,
+    seen: BTreeSet<(String, Option<&'static str>)>,
+}
+
+impl Store {
+    /// A store in `directory`, which is made when the first history comes.
+    pub(crate) fn new(directory: PathBuf) -> Store {
+        Store {
+            directory,
+            seen: BTreeSet::new(),
+        }
+    }
+
+    /// Keeps the run's history if it is one to keep; gives the file.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub(crate) fn offer(&mut self, run: &Run) -> Result<Option<PathBuf>, HistoryError> {
+        let first = self.seen.insert((run.scenario.clone(), run.bug));
+        if !first && run.verdict.kind == VerdictKind::Ok {
+            return Ok(None);
+        }
+        let bug = run
+            .bug
+            .map(|slug| format!("-{}", slug.replace('/', "-")))
+            .unwrap_or_default();
+        let path = self
+            .directory
+            .join(format!("{}-{}{bug}.jsonl", run.scenario, run.seed));
+        let io = |cause| HistoryError::Io {
+            file: self.directory.clone(),
+            cause,
+        };
+        std::fs::create_dir_all(&self.directory).map_err(io)?;
+        write_history(&path, &run.history)?;
+        if !run.trace.is_empty() {
+            let file = path.with_extension("trace");
+            std::fs::write(&file, run.trace.join("\n"))
+                .map_err(|cause| HistoryError::Io { file, cause })?;
+        }
+        Ok(Some(path))
+    }
+}

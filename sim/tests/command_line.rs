@@ -1,0 +1,252 @@
+//! The command line as scripts use it: exit codes, JSON fields, messages for bad input.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Runs the program in the source tree's root, with its histories in `report`.
+fn simulate(report: &Path, arguments: &[&str]) -> Output {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    Command::new(env!("CARGO_BIN_EXE_gatehouse-sim"))
+        .args(arguments)
+        .arg("--report")
+        .arg(report)
+        .env_remove("RUST_LOG")
+        .current_dir(root)
+        .output()
+        .unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn json_lines(output: &Output) -> Vec<serde_json::Value> {
+    stdout(output)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+const LOGIN: &str = "scenarios/login-vs-change-password.toml";
+const SINGLE: &str = "scenarios/single-member.toml";
+
+#[test]
+fn run_prints_a_json_line_a_run_and_keeps_the_first_history() {
+    let report = tempfile::tempdir().unwrap();
+    let output = simulate(
+        report.path(),
+        &["run", SINGLE, "--seeds", "1..2", "--format", "json"],
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let lines = json_lines(&output);
+    assert_eq!(lines.len(), 2);
+    for (line, seed) in lines.iter().zip(1..) {
+        assert_eq!(line["scenario"], "single-member");
+        assert_eq!(line["seed"], seed);
+        assert_eq!(line["verdict"], "ok");
+        assert_eq!(line["trace_hash"].as_str().unwrap().len(), 16);
+        assert!(line["ops"].as_u64().unwrap() > 0);
+        assert!(line["virtual_ms"].as_u64().unwrap() > 0);
+        for field in ["property", "wall_ms", "bug", "marks"] {
+            assert!(line.get(field).is_some(), "{field}");
+        }
+    }
+    let history = lines[0]["history"].as_str().unwrap();
+    assert_eq!(
+        history,
+        report
+            .path()
+            .join("single-member-1.jsonl")
+            .to_str()
+            .unwrap()
+    );
+    assert_eq!(lines[1]["history"], serde_json::Value::Null);
+    let judged = simulate(report.path(), &["check", history]);
+    assert_eq!(judged.status.code(), Some(0), "{}", stdout(&judged));
+    assert!(
+        stdout(&judged).ends_with("calls: ok\n"),
+        "{}",
+        stdout(&judged)
+    );
+}
+
+#[test]
+fn a_planted_bug_is_found_with_exit_0_and_a_violation() {
+    let report = tempfile::tempdir().unwrap();
+    let bug = "authn-changepw-toctou/a";
+    let output = simulate(
+        report.path(),
+        &[
+            "run",
+            LOGIN,
+            "--seed",
+            "1",
+            "--bug",
+            bug,
+            "--general",
+            "--format",
+            "json",
+        ],
+    );
+    assert_eq!(output.status.code(), Some(0));
+    let line = &json_lines(&output)[0];
+    assert_eq!(line["verdict"], "violation");
+    assert_eq!(line["property"], "P6");
+    assert_eq!(line["bug"], bug);
+    let judged = simulate(report.path(), &["check", line["history"].as_str().unwrap()]);
+    assert_eq!(judged.status.code(), Some(1));
+}
+
+#[test]
+fn a_planted_bug_that_is_not_found_is_exit_1() {
+    let report = tempfile::tempdir().unwrap();
+    let output = simulate(
+        report.path(),
+        &[
+            "run",
+            SINGLE,
+            "--seed",
+            "1",
+            "--bug",
+            "authn-changepw-toctou/b",
+        ],
+    );
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+}
+
+#[test]
+fn bugs_prints_a_line_a_switch() {
+    let report = tempfile::tempdir().unwrap();
+    let output = simulate(
+        report.path(),
+        &["bugs", "authn-changepw-toctou", "--format", "json"],
+    );
+    assert_eq!(output.status.code(), Some(0));
+    let lines = json_lines(&output);
+    assert_eq!(lines.len(), 3);
+    for line in lines {
+        assert_eq!(line["found"], true);
+        assert_eq!(line["scenario"], "login-vs-change-password");
+        for field in [
+            "bug",
+            "property",
+            "seeds_to_find",
+            "seconds_to_find",
+            "shrunk_ops",
+        ] {
+            assert!(line.get(field).is_some(), "{field}");
+        }
+    }
+}
+
+#[test]
+fn replay_repeats_the_run_with_a_log_on_stderr() {
+    let report = tempfile::tempdir().unwrap();
+    let run = simulate(
+        report.path(),
+        &["run", SINGLE, "--seed", "3", "--format", "json"],
+    );
+    let hash = json_lines(&run)[0]["trace_hash"].clone();
+    let bare = [
+        "replay",
+        "3",
+        "--scenario",
+        "single-member",
+        "--verbose",
+        "--format",
+        "json",
+    ];
+    let file = ["replay", SINGLE, "--seed", "3", "--format", "json"];
+    let (bare, file) = (
+        simulate(report.path(), &bare),
+        simulate(report.path(), &file),
+    );
+    assert_eq!(json_lines(&bare)[0]["trace_hash"], hash);
+    assert_eq!(json_lines(&file)[0]["trace_hash"], hash);
+    assert!(stderr(&bare).contains("DEBUG"), "{}", stderr(&bare));
+    assert_eq!(stderr(&file), "");
+}
+
+#[test]
+fn twice_compares_two_processes() {
+    let report = tempfile::tempdir().unwrap();
+    let output = simulate(report.path(), &["twice", SINGLE, LOGIN, "--seeds", "1..2"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+    assert_eq!(
+        stdout(&output),
+        "4 runs, each with the same trace hash in both processes\n"
+    );
+}
+
+#[test]
+fn bad_input_is_exit_2_with_a_reason() {
+    let report = tempfile::tempdir().unwrap();
+    let broken = report.path().join("broken.toml");
+    std::fs::write(&broken, "version = 1\nname = \"x\"\nmembers = 3\n").unwrap();
+    let broken = broken.to_str().unwrap();
+    let rows: [(&[&str], &str); 9] = [
+        (&["run", "--sead", "1"], "unexpected argument '--sead'"),
+        (&["run", "--seed", "one"], "invalid digit"),
+        (&["run", "--seeds", "9..1"], "9 is larger than 1"),
+        (
+            &["run", "no-such.toml"],
+            "no-such.toml: No such file or directory",
+        ),
+        (&["run", broken], "line 3, column 1"),
+        (
+            &["run", "--bug", "none"],
+            "there is no planted bug \"none\"",
+        ),
+        (
+            &["run", "--log-level", "gatehouse=loud"],
+            "log level \"gatehouse=loud\"",
+        ),
+        (&["check", broken], "broken.toml:1:"),
+        (
+            &["replay", "1", "--scenario", "none"],
+            "there is no scenario \"none\"",
+        ),
+    ];
+    for (arguments, reason) in rows {
+        let output = simulate(report.path(), arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(
+            stderr(&output).contains(reason),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+        assert_eq!(stdout(&output), "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    use std::io::Read as _;
+    use std::process::Stdio;
+    let report = tempfile::tempdir().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_gatehouse-sim"))
+        .args([
+            "run", SINGLE, "--seeds", "1..4", "--format", "json", "--report",
+        ])
+        .arg(report.path())
+        .current_dir(root)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut talk = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut talk)
+        .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(talk, "");
+}
