@@ -220,6 +220,20 @@ impl Cluster {
         }
     }
 
+    /// Switches everything off for good, so that the tasks let go of what they hold: the simulator's runtime keeps
+    /// machines alive that keep each other alive, and a night of runs would fill the memory.
+    pub(crate) async fn switch_off(&self) {
+        for machine in &self.machines {
+            self.stop(machine);
+        }
+        self.handle.kill(self.clients.id());
+        // Killed tasks are dropped when the executor comes by.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        for machine in &self.machines {
+            machine.disk.wipe();
+        }
+    }
+
     /// What the machines did, for the trace hash.
     pub(crate) fn facts(&self) -> Vec<u64> {
         let disks = self.machines.iter().flat_map(|machine| {

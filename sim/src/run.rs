@@ -208,6 +208,7 @@ async fn phases(plan: Arc<Plan>, seed: u64, recorder: Recorder) -> Ended {
     };
     world.recorder.facts(&world.cluster.facts());
     world.recorder.facts(&[madsim::rand::random()]);
+    world.cluster.switch_off().await;
     Ended { setup, liveness }
 }
 

@@ -116,6 +116,16 @@ impl SimDisk {
         state.view.clone_from(&state.durable);
     }
 
+    /// Gives the memory back: the disk is empty from now on and every open handle fails.
+    pub fn wipe(&self) {
+        let mut state = self.state();
+        state.cut();
+        state.sealed.clear();
+        state.open.clear();
+        state.view = Vec::new();
+        state.durable = Vec::new();
+    }
+
     /// See [`super::Disk::barrier`].
     pub(super) async fn barrier(&self) -> io::Result<()> {
         let (epoch, sealed_until, latency) = {
