@@ -1,6 +1,7 @@
 //! Strikes the faults of a plan, each at its time, and undoes those that last for a while. Whom a fault hits and when is
 //! drawn from a generator of its own; what it did is part of the history.
 
+use crate::cluster::Cluster;
 use crate::plan::{Direction, Fault, FaultKind, Members, Span};
 use crate::rng::{Purpose, Rng};
 use crate::world::World;
@@ -54,27 +55,22 @@ async fn strike(world: &World, fault: &Fault, lasts: Option<Duration>, rng: &mut
     };
     match &fault.kind {
         FaultKind::Kill { member } => {
-            let member = who(member);
-            cluster.kill(member);
-            if waited(lasts).await {
-                cluster.restart(member);
-            }
+            on_member(cluster, who(member), lasts, Cluster::kill, Cluster::restart).await;
         }
         FaultKind::Restart { member } => cluster.restart(who(member)),
         FaultKind::Pause { member } => {
-            let member = who(member);
-            cluster.pause(member);
-            if waited(lasts).await {
-                cluster.resume(member);
-            }
+            on_member(cluster, who(member), lasts, Cluster::pause, Cluster::resume).await;
         }
         FaultKind::Resume { member } => cluster.resume(who(member)),
         FaultKind::Isolate { member } => {
-            let member = who(member);
-            cluster.isolate(member);
-            if waited(lasts).await {
-                cluster.rejoin(member);
-            }
+            on_member(
+                cluster,
+                who(member),
+                lasts,
+                Cluster::isolate,
+                Cluster::rejoin,
+            )
+            .await;
         }
         FaultKind::CutOff { member, direction } => {
             let member = who(member);
@@ -83,21 +79,17 @@ async fn strike(world: &World, fault: &Fault, lasts: Option<Duration>, rng: &mut
                 .collect();
             partition(world, &peers, &[member], *direction, lasts).await;
         }
-        FaultKind::Partition { a, b, direction } => partition(world, a, b, *direction, lasts).await,
+        FaultKind::Partition { a, b, direction } => {
+            partition(world, a, b, *direction, lasts).await;
+        }
         FaultKind::SlowLink {
             a,
             b,
             ms,
             direction,
         } => {
-            slow_link(
-                world,
-                links(a, b, *direction).collect(),
-                *ms,
-                lasts,
-                describe(a, b, *direction),
-            )
-            .await;
+            let links = links(a, b, *direction).collect();
+            slow_link(world, links, *ms, lasts, describe(a, b, *direction)).await;
         }
         FaultKind::Latency { ms } => {
             world
@@ -121,6 +113,20 @@ async fn strike(world: &World, fault: &Fault, lasts: Option<Duration>, rng: &mut
             world.recorder.fault("heal");
             cluster.heal();
         }
+    }
+}
+
+/// Does something to a member, and undoes it if it lasts for a while only.
+async fn on_member(
+    cluster: &Cluster,
+    member: u64,
+    lasts: Option<Duration>,
+    begin: impl FnOnce(&Cluster, u64),
+    end: impl FnOnce(&Cluster, u64),
+) {
+    begin(cluster, member);
+    if waited(lasts).await {
+        end(cluster, member);
     }
 }
 

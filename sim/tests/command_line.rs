@@ -1,5 +1,10 @@
 //! The command line as scripts use it: exit codes, JSON fields, messages for bad input.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test stops at what it does not expect"
+)]
+
 use std::path::Path;
 use std::process::{Command, Output};
 

@@ -1,6 +1,11 @@
 //! Every scenario on its pinned seeds, every planted bug on the first of them, and the same run twice: each a test with a
 //! name of its own, so that a failure says which.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test stops at what it does not expect"
+)]
+
 use gatehouse::planted::Bug;
 use gatehouse_sim::PASSWORD_MARKER;
 use gatehouse_sim::history_file::write_history;
