@@ -149,3 +149,146 @@ async fn announce(node: Node) {
         }
     }
 }
+
+#[cfg(all(test, madsim))]
+mod tests {
+    use super::*;
+    use crate::config::Member as ConfigMember;
+    use crate::observer::Unobserved;
+    use crate::pb::etcdserverpb::kv_client::KvClient;
+    use crate::pb::etcdserverpb::maintenance_client::MaintenanceClient;
+    use crate::pb::etcdserverpb::{PutRequest, StatusRequest};
+    use crate::platform::{Channel, ChannelOptions, SimDisk};
+    use crate::state::TokenKind;
+    use crate::storage::StorageError;
+    use bytes::Bytes;
+    use madsim::runtime::Runtime;
+    use tokio::task::JoinHandle;
+
+    const CLIENTS: &str = "10.0.0.1:2379";
+
+    fn config() -> Config {
+        let peer_address = "10.0.0.1:2380".to_owned();
+        Config {
+            cluster_id: 5,
+            member_id: 1,
+            members: vec![ConfigMember {
+                id: 1,
+                name: "m1".to_owned(),
+                peer_address: peer_address.clone(),
+            }],
+            listen_client: vec![CLIENTS.parse().unwrap()],
+            listen_peer: vec![peer_address.parse().unwrap()],
+            heartbeat: Duration::from_millis(100),
+            election: Duration::from_secs(1),
+            bcrypt_cost: 4,
+            password_workers: 1,
+            token_kind: TokenKind::Simple,
+            max_txn_ops: 128,
+            max_request_bytes: 1 << 20,
+        }
+    }
+
+    fn start(
+        config: Config,
+        disk: &SimDisk,
+        stop: watch::Receiver<bool>,
+    ) -> JoinHandle<Result<(), ServerError>> {
+        let parts = Parts {
+            disk: Disk::simulated(disk.clone()),
+            clock: Clock::system(),
+            observer: Arc::new(Unobserved),
+        };
+        tokio::spawn(run(config, parts, stop))
+    }
+
+    fn simulate<F: Future<Output = ()> + Send + 'static>(story: F) {
+        let simulation = std::thread::spawn(move || {
+            let mut runtime = Runtime::with_seed_and_config(1, madsim::Config::default());
+            runtime.set_time_limit(Duration::from_secs(60));
+            let machine = runtime
+                .create_node()
+                .name("m1")
+                .ip("10.0.0.1".parse().unwrap())
+                .build();
+            runtime.block_on(machine.spawn(story)).unwrap();
+        });
+        if let Err(panic) = simulation.join() {
+            std::panic::resume_unwind(panic);
+        }
+    }
+
+    async fn answers(address: &str) -> bool {
+        let channel = Channel::new(address, ChannelOptions::default());
+        let mut client = MaintenanceClient::new(channel);
+        client.status(StatusRequest {}).await.is_ok()
+    }
+
+    #[test]
+    fn a_member_serves_until_it_is_told_to_stop() {
+        simulate(async {
+            let (stop, stopped) = watch::channel(false);
+            let server = start(config(), &SimDisk::new(1), stopped);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            assert!(answers(CLIENTS).await);
+            stop.send_replace(true);
+            assert!(server.await.unwrap().is_ok());
+            assert!(!answers(CLIENTS).await);
+        });
+    }
+
+    #[test]
+    fn a_port_in_use_is_named_before_the_disk_is_touched() {
+        simulate(async {
+            let _taken = bind(CLIENTS.parse().unwrap()).await.unwrap();
+            let (_stop, stopped) = watch::channel(false);
+            let disk = SimDisk::new(1);
+            let refused = start(config(), &disk, stopped).await.unwrap().unwrap_err();
+            assert!(refused.to_string().contains(CLIENTS), "{refused}");
+            assert_eq!(disk.counters().writes, 0);
+        });
+    }
+
+    #[test]
+    fn another_members_disk_is_refused() {
+        simulate(async {
+            let (stop, stopped) = watch::channel(false);
+            let disk = SimDisk::new(1);
+            let server = start(config(), &disk, stopped.clone());
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            stop.send_replace(true);
+            server.await.unwrap().unwrap();
+            stop.send_replace(false);
+            let foreign = Config {
+                cluster_id: 6,
+                ..config()
+            };
+            let refused = start(foreign, &disk, stopped).await.unwrap();
+            assert!(matches!(
+                refused,
+                Err(ServerError::Member(MemberError::Storage(
+                    StorageError::ForeignCluster { .. }
+                )))
+            ));
+        });
+    }
+
+    #[test]
+    fn a_member_whose_disk_fails_ends_with_the_reason() {
+        simulate(async {
+            let (_stop, stopped) = watch::channel(false);
+            let disk = SimDisk::new(1);
+            let server = start(config(), &disk, stopped);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            disk.set_fuse(Some(0));
+            let mut client = KvClient::new(Channel::new(CLIENTS, ChannelOptions::default()));
+            let put = PutRequest {
+                key: Bytes::from_static(b"k"),
+                ..PutRequest::default()
+            };
+            assert!(client.put(put).await.is_err());
+            let ended = server.await.unwrap();
+            assert!(matches!(ended, Err(ServerError::Member(_))), "{ended:?}");
+        });
+    }
+}

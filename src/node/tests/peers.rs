@@ -27,8 +27,11 @@ where
         let cluster = Cluster::start(3, seed);
         let leader = cluster.leader().await;
         write(&cluster.node(leader).await, "k", "v").await.unwrap();
-        let machine =
-            Handle::current().create_node().name("intruder").ip("10.0.0.9".parse().unwrap()).build();
+        let machine = Handle::current()
+            .create_node()
+            .name("intruder")
+            .ip("10.0.0.9".parse().unwrap())
+            .build();
         let story = async move {
             let channel = Channel::new(format!("10.0.0.{leader}:2380"), ChannelOptions::default());
             story(cluster, leader, PeerClient::new(channel)).await;
@@ -40,19 +43,37 @@ where
 /// How the member ends a stream on which it gets `frame`; `None` if it does not.
 async fn end_of_stream(client: &mut PeerClient<Channel>, frame: RaftFrame) -> Option<Code> {
     let (frames, outgoing) = mpsc::channel(1);
-    let mut answers = client.raft(ReceiverStream::new(outgoing)).await.unwrap().into_inner();
+    let mut answers = client
+        .raft(ReceiverStream::new(outgoing))
+        .await
+        .unwrap()
+        .into_inner();
     frames.send(frame).await.unwrap();
-    let answer = timeout(Duration::from_secs(2), answers.message()).await.ok()?;
-    Some(answer.expect_err("a stream that goes on sends nothing").code())
+    let answer = timeout(Duration::from_secs(2), answers.message())
+        .await
+        .ok()?;
+    Some(
+        answer
+            .expect_err("a stream that goes on sends nothing")
+            .code(),
+    )
 }
 
 fn frame(message: &Message) -> RaftFrame {
-    RaftFrame { cluster_id: CLUSTER, messages: vec![message.write_to_bytes().unwrap().into()] }
+    RaftFrame {
+        cluster_id: CLUSTER,
+        messages: vec![message.write_to_bytes().unwrap().into()],
+    }
 }
 
 fn message(kind: MessageType, from: u64, to: u64) -> Message {
     // Far above every term of the cluster: raft would believe it.
-    let mut message = Message { from, to, term: 1_000, ..Message::default() };
+    let mut message = Message {
+        from,
+        to,
+        term: 1_000,
+        ..Message::default()
+    };
     message.set_msg_type(kind);
     message
 }
@@ -61,8 +82,14 @@ fn message(kind: MessageType, from: u64, to: u64) -> Message {
 fn garbage_ends_the_stream() {
     intrude(21, |cluster, leader, mut client| async move {
         let messages = vec![Bytes::from_static(&[0xff; 9])];
-        let garbage = RaftFrame { cluster_id: CLUSTER, messages };
-        assert_eq!(end_of_stream(&mut client, garbage).await, Some(Code::InvalidArgument));
+        let garbage = RaftFrame {
+            cluster_id: CLUSTER,
+            messages,
+        };
+        assert_eq!(
+            end_of_stream(&mut client, garbage).await,
+            Some(Code::InvalidArgument)
+        );
         assert_eq!(cluster.failure(leader), None);
     });
 }
@@ -70,8 +97,14 @@ fn garbage_ends_the_stream() {
 #[test]
 fn another_clusters_frames_end_the_stream() {
     intrude(22, |_cluster, _leader, mut client| async move {
-        let foreign = RaftFrame { cluster_id: CLUSTER + 1, messages: Vec::new() };
-        assert_eq!(end_of_stream(&mut client, foreign).await, Some(Code::FailedPrecondition));
+        let foreign = RaftFrame {
+            cluster_id: CLUSTER + 1,
+            messages: Vec::new(),
+        };
+        assert_eq!(
+            end_of_stream(&mut client, foreign).await,
+            Some(Code::FailedPrecondition)
+        );
     });
 }
 
@@ -98,7 +131,14 @@ fn what_would_make_raft_panic_does_not_reach_it() {
         let mut gap = message(MessageType::MsgAppend, peer, leader);
         gap.index = 1;
         gap.log_term = 1;
-        gap.set_entries(vec![Entry { index: 9, term: 2, ..Entry::default() }].into());
+        gap.set_entries(
+            vec![Entry {
+                index: 9,
+                term: 2,
+                ..Entry::default()
+            }]
+            .into(),
+        );
         for message in [
             gap,
             message(MessageType::MsgReadIndex, peer, leader),
@@ -128,7 +168,14 @@ fn a_member_whose_disk_lost_entries_stops_and_says_so() {
 fn a_forked_log_stops_the_member() {
     intrude(26, |cluster, leader, mut client| async move {
         let mut append = message(MessageType::MsgAppend, leader % 3 + 1, leader);
-        append.set_entries(vec![Entry { index: 1, term: 500, ..Entry::default() }].into());
+        append.set_entries(
+            vec![Entry {
+                index: 1,
+                term: 500,
+                ..Entry::default()
+            }]
+            .into(),
+        );
         end_of_stream(&mut client, frame(&append)).await;
         let failure = cluster.failure(leader).unwrap();
         assert!(failure.starts_with("entry 1 is committed"), "{failure}");
@@ -143,12 +190,30 @@ fn a_proposal_is_accepted_only_by_the_leader_of_its_term() {
         let request_id = command.request_id;
         let entry = entry::encode(&command);
         let term = node.status().term;
-        let request = |term| ForwardRequest { cluster_id: CLUSTER, term, entry: entry.clone() };
+        let request = |term| ForwardRequest {
+            cluster_id: CLUSTER,
+            term,
+            entry: entry.clone(),
+        };
         for other in [term - 1, term + 1] {
-            assert!(!client.propose(request(other)).await.unwrap().into_inner().accepted);
+            assert!(
+                !client
+                    .propose(request(other))
+                    .await
+                    .unwrap()
+                    .into_inner()
+                    .accepted
+            );
         }
         assert_eq!(cluster.witness.applied_at(request_id), None);
-        assert!(client.propose(request(term)).await.unwrap().into_inner().accepted);
+        assert!(
+            client
+                .propose(request(term))
+                .await
+                .unwrap()
+                .into_inner()
+                .accepted
+        );
         cluster.converge().await;
         assert!(cluster.witness.applied_at(request_id).is_some());
     });
@@ -160,10 +225,20 @@ fn an_entry_that_nobody_could_apply_is_not_appended() {
         let term = cluster.node(leader).await.status().term;
         for entry in [&b""[..], &b"\x01"[..], &b"\x02later"[..]] {
             let entry = Bytes::from_static(entry);
-            let refused = client.propose(ForwardRequest { cluster_id: CLUSTER, term, entry }).await;
+            let refused = client
+                .propose(ForwardRequest {
+                    cluster_id: CLUSTER,
+                    term,
+                    entry,
+                })
+                .await;
             assert_eq!(refused.unwrap_err().code(), Code::InvalidArgument);
         }
-        let foreign = ForwardRequest { cluster_id: CLUSTER + 1, term, entry: Bytes::new() };
+        let foreign = ForwardRequest {
+            cluster_id: CLUSTER + 1,
+            term,
+            entry: Bytes::new(),
+        };
         let refused = client.propose(foreign).await;
         assert_eq!(refused.unwrap_err().code(), Code::FailedPrecondition);
         timeout(PATIENCE, cluster.converge()).await.unwrap();
