@@ -1,6 +1,6 @@
 //! The beat of raft's logical clock, on the member's own clock, which may run fast or slow.
 
-use crate::platform::Clock;
+use crate::platform::{Clock, random_bytes};
 use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep};
@@ -15,12 +15,15 @@ pub(super) struct Ticker {
 
 impl Ticker {
     pub(super) fn new(clock: Clock, period: Duration) -> Ticker {
-        let next = clock.mono() + period;
+        // Members that booted together would tick together, and two that draw the same election timeout would then
+        // stand for election in the same instant: each begins somewhere else in the period.
+        let first = period.mul_f64(f64::from(u32::from_be_bytes(random_bytes())) / f64::from(u32::MAX));
+        let next = clock.mono() + first;
         Ticker {
             clock,
             period,
             next,
-            timer: Box::pin(sleep(period)),
+            timer: Box::pin(sleep(first)),
         }
     }
 
