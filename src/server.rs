@@ -152,6 +152,8 @@ async fn announce(node: Node) {
 
 #[cfg(all(test, madsim))]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a story that cannot go on fails")]
+
     use super::*;
     use crate::config::Member as ConfigMember;
     use crate::observer::Unobserved;

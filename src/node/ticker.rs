@@ -17,7 +17,8 @@ impl Ticker {
     pub(super) fn new(clock: Clock, period: Duration) -> Ticker {
         // Members that booted together would tick together, and two that draw the same election timeout would then
         // stand for election in the same instant: each begins somewhere else in the period.
-        let first = period.mul_f64(f64::from(u32::from_be_bytes(random_bytes())) / f64::from(u32::MAX));
+        let first =
+            period.mul_f64(f64::from(u32::from_be_bytes(random_bytes())) / f64::from(u32::MAX));
         let next = clock.mono() + first;
         Ticker {
             clock,

@@ -101,6 +101,8 @@ impl<T: Clone> Watched<T> {
 
 #[cfg(all(test, madsim))]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a story that cannot go on fails")]
+
     use super::*;
     use std::sync::mpsc;
     use std::time::Duration;

@@ -23,10 +23,16 @@ fn sources(folders: &[&str]) -> Vec<Source> {
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = fs::read_to_string(&path).expect("a source can be read");
             let path = path.strip_prefix(root).expect("it lies below the root");
-            found.push(Source { path: path.display().to_string(), text });
+            found.push(Source {
+                path: path.display().to_string(),
+                text,
+            });
         }
     }
-    assert!(!found.is_empty(), "no sources below {folders:?}: the rule would check nothing");
+    assert!(
+        !found.is_empty(),
+        "no sources below {folders:?}: the rule would check nothing"
+    );
     found.sort_by(|one, other| one.path.cmp(&other.path));
     found
 }
@@ -35,7 +41,9 @@ fn sources(folders: &[&str]) -> Vec<Source> {
 fn offenders(folders: &[&str], words: &[&str], except: &[&str]) -> Vec<String> {
     let mut lines = Vec::new();
     for source in sources(folders) {
-        if source.path == "tests/it/tidy.rs" || except.iter().any(|path| source.path.starts_with(path)) {
+        if source.path == "tests/it/tidy.rs"
+            || except.iter().any(|path| source.path.starts_with(path))
+        {
             continue;
         }
         for (number, line) in source.text.lines().enumerate() {
@@ -55,9 +63,28 @@ fn assert_none(rule: &str, offenders: Vec<String>) {
 #[test]
 fn state_is_pure() {
     let words = [
-        "tokio", "tonic", "raft::", "redb", "hyper", "std::time", "std::thread", "std::fs", "std::env", "getrandom",
-        "async ", ".await", "Mutex", "RwLock", "HashMap", "HashSet", "crate::api", "crate::node", "crate::storage",
-        "crate::platform", "crate::credential", "crate::pb",
+        "tokio",
+        "tonic",
+        "raft::",
+        "redb",
+        "hyper",
+        "std::time",
+        "std::thread",
+        "std::fs",
+        "std::env",
+        "getrandom",
+        "async ",
+        ".await",
+        "Mutex",
+        "RwLock",
+        "HashMap",
+        "HashSet",
+        "crate::api",
+        "crate::node",
+        "crate::storage",
+        "crate::platform",
+        "crate::credential",
+        "crate::pb",
     ];
     assert_none("src/state is pure", offenders(&["src/state"], &words, &[]));
 }
@@ -67,24 +94,49 @@ fn judge_shares_nothing_with_the_server() {
     let words = ["gatehouse::", "madsim", "tonic", "raft", "redb"];
     let except = ["sim/src/model/testdata"];
     let found: Vec<String> = offenders(&["sim/src/model", "sim/src/checker"], &words, &except);
-    assert_none("the model and the checker read histories and nothing else", found);
+    assert_none(
+        "the model and the checker read histories and nothing else",
+        found,
+    );
 }
 
 #[test]
 fn one_file_names_status_codes() {
-    let found = offenders(&["src"], &["tonic::Code", "Code::"], &["src/api/status.rs", "src/platform"]);
+    let found = offenders(
+        &["src"],
+        &["tonic::Code", "Code::"],
+        &["src/api/status.rs", "src/platform"],
+    );
     assert_none("only src/api/status.rs gives errors their gRPC code", found);
 }
 
 #[test]
 fn protobuf_stops_at_the_edges() {
-    let except = ["src/api", "src/node", "src/storage", "src/pb.rs", "src/platform", "src/lib.rs", "src/server.rs"];
-    assert_none("protobuf types stop at api, node and storage", offenders(&["src"], &["crate::pb"], &except));
+    let except = [
+        "src/api",
+        "src/node",
+        "src/storage",
+        "src/pb.rs",
+        "src/platform",
+        "src/lib.rs",
+        "src/server.rs",
+    ];
+    assert_none(
+        "protobuf types stop at api, node and storage",
+        offenders(&["src"], &["crate::pb"], &except),
+    );
 }
 
 #[test]
 fn time_and_chance_come_from_the_platform() {
-    let words = ["SystemTime", "std::time::Instant", "Instant::now", "thread_rng", "rand::random", "getrandom::"];
+    let words = [
+        "SystemTime",
+        "std::time::Instant",
+        "Instant::now",
+        "thread_rng",
+        "rand::random",
+        "getrandom::",
+    ];
     let found = offenders(&["src"], &words, &["src/platform"])
         .into_iter()
         // The runtime's own clock is simulated; deadlines are taken from it.
@@ -107,19 +159,28 @@ fn every_select_is_biased() {
             }
         }
     }
-    assert_none("an unbiased select differs between two runs of one seed", found);
+    assert_none(
+        "an unbiased select differs between two runs of one seed",
+        found,
+    );
 }
 
 #[test]
 fn order_never_depends_on_a_hasher() {
     let words = ["HashMap", "HashSet", "ahash", "RandomState"];
-    assert_none("BTreeMap and BTreeSet only", offenders(&["src", "sim/src"], &words, &["src/pb.rs"]));
+    assert_none(
+        "BTreeMap and BTreeSet only",
+        offenders(&["src", "sim/src"], &words, &["src/pb.rs"]),
+    );
 }
 
 #[test]
 fn nothing_is_left_unfinished() {
     let words = ["todo!(", "unimplemented!(", "#[ignore", "dbg!("];
-    assert_none("a stub is a defect", offenders(&["src", "sim", "tests", "benches"], &words, &[]));
+    assert_none(
+        "a stub is a defect",
+        offenders(&["src", "sim", "tests", "benches"], &words, &[]),
+    );
     let marks = ["FIX".to_owned() + "ME", "XX".to_owned() + "X"];
     let mut found = Vec::new();
     for source in sources(&["src", "sim", "tests"]) {
@@ -129,7 +190,10 @@ fn nothing_is_left_unfinished() {
             }
         }
     }
-    assert_none("a mark that something is left to do belongs in an issue", found);
+    assert_none(
+        "a mark that something is left to do belongs in an issue",
+        found,
+    );
 }
 
 #[test]
@@ -146,20 +210,32 @@ fn every_file_says_what_it_is_for() {
 fn files_are_short() {
     let found = sources(&["src", "sim", "tests"])
         .into_iter()
-        .filter(|source| source.text.lines().count() > LINES_MAX && !opens_with_its_reason(&source.text))
+        .filter(|source| {
+            source.text.lines().count() > LINES_MAX && !opens_with_its_reason(&source.text)
+        })
         .map(|source| format!("{}: {} lines", source.path, source.text.lines().count()))
         .collect();
     assert_none("a file of more than 600 lines opens by saying why", found);
 }
 
 fn opens_with_its_reason(text: &str) -> bool {
-    text.lines().take_while(|line| line.starts_with("//!")).any(|line| line.contains("long because"))
+    text.lines()
+        .take_while(|line| line.starts_with("//!"))
+        .any(|line| line.contains("long because"))
 }
 
 #[test]
 fn passwords_have_no_display() {
     // A secret type that can be printed will be printed.
-    let found = offenders(&["src"], &["impl fmt::Display for Secret", "impl std::fmt::Display for Secret",
-        "impl fmt::Display for PasswordHash", "impl std::fmt::Display for PasswordHash"], &[]);
+    let found = offenders(
+        &["src"],
+        &[
+            "impl fmt::Display for Secret",
+            "impl std::fmt::Display for Secret",
+            "impl fmt::Display for PasswordHash",
+            "impl std::fmt::Display for PasswordHash",
+        ],
+        &[],
+    );
     assert_none("secrets cannot be displayed", found);
 }
