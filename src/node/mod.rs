@@ -22,7 +22,7 @@ mod stage;
 mod ticker;
 mod view;
 
-#[cfg(all(test, madsim))]
+#[cfg(test)]
 mod tests;
 
 pub use entry::EntryError;

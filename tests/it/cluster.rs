@@ -1,3 +1,5 @@
+//! Three members: crashes lose nothing, and members agree.
+
 use crate::client::{Client, block_on};
 use crate::etcdctl::guard;
 use crate::harness::{Cluster, PATIENCE};

@@ -1,3 +1,5 @@
+//! What the program accepts and refuses to start with.
+
 use crate::harness::{Cluster, gatehouse, run_to_end};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,3 +1,5 @@
+//! Users, roles, logins and refusals, as an operator sees them.
+
 use crate::etcdctl::{Etcdctl, guard};
 use crate::harness::Cluster;
 

@@ -1,3 +1,5 @@
+//! Codes and texts that only a raw client sees: tokens, passwords, malformed requests.
+
 use crate::client::{Client, block_on, refusal};
 use crate::etcdctl::guard;
 use crate::harness::Cluster;

@@ -1,3 +1,5 @@
+//! No password and no token in logs or on disk.
+
 use crate::client::{Client, block_on};
 use crate::etcdctl::guard;
 use crate::harness::Cluster;

@@ -1,3 +1,5 @@
+//! Logins: the race with a password change, its planted bugs, the limit on rounds.
+
 use super::world::{refusal, simulate};
 use crate::planted::Bug;
 use std::time::Duration;

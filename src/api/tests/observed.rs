@@ -1,3 +1,5 @@
+//! What the api tells an observer about each call.
+
 use super::world::simulate;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Tokens on members that lag, and the limit on calls that wait for them.
+
 use super::world::{refusal, simulate};
 use crate::api::identity::TOKEN_WAITERS_MAX;
 use std::time::Duration;

@@ -248,12 +248,13 @@ impl Cluster {
         let patience = Instant::now() + PATIENCE;
         loop {
             let mut metas = Vec::new();
+            let mut caught_up = true;
             for id in self.ids() {
-                metas.push(self.node(id).await.view().state.meta());
+                let node = self.node(id).await;
+                metas.push(node.view().state.meta());
+                caught_up &= node.status().last_index == node.status().applied_index;
             }
-            let status = self.node(1).await.status();
-            let level = metas.iter().all(|meta| *meta == metas[0]);
-            if level && status.last_index == status.applied_index {
+            if caught_up && metas.iter().all(|meta| *meta == metas[0]) {
                 return metas[0].applied_index;
             }
             assert!(

@@ -11,7 +11,7 @@ use protobuf::Message as _;
 use raft::eraftpb::{Entry, Message, MessageType};
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Code;
 
@@ -206,6 +206,7 @@ fn a_proposal_is_accepted_only_by_the_leader_of_its_term() {
             );
         }
         assert_eq!(cluster.witness.applied_at(request_id), None);
+        let next = node.view().applied_index() + 1;
         assert!(
             client
                 .propose(request(term))
@@ -214,7 +215,10 @@ fn a_proposal_is_accepted_only_by_the_leader_of_its_term() {
                 .into_inner()
                 .accepted
         );
-        cluster.converge().await;
+        // Accepted means appended, not yet applied.
+        node.wait_applied(next, Instant::now() + PATIENCE)
+            .await
+            .unwrap();
         assert!(cluster.witness.applied_at(request_id).is_some());
     });
 }

@@ -1,5 +1,6 @@
 //! Random right histories: clients that overlap, members that lag and restart, answers that get lost, and a cluster that
-//! does what the rules say. The judge must let all of them pass, and must reject them once they are mutated.
+//! does what the rules say. The judge must let all of them pass, and must reject them once they are mutated. It is long because the
+//! generator, the cluster that it plays and the mutations read each other at every step.
 
 use super::decisions::swap_entries;
 use super::passes;
