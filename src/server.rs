@@ -150,10 +150,9 @@ async fn announce(node: Node) {
     }
 }
 
-#[cfg(all(test, madsim))]
+#[cfg(test)]
+#[cfg(madsim)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a story that cannot go on fails")]
-
     use super::*;
     use crate::config::Member as ConfigMember;
     use crate::observer::Unobserved;

@@ -99,9 +99,9 @@ impl<T: Clone> Watched<T> {
     }
 }
 
-#[cfg(all(test, madsim))]
+#[cfg(test)]
+#[cfg(madsim)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a story that cannot go on fails")]
 
     use super::*;
     use std::sync::mpsc;

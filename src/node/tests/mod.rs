@@ -1,9 +1,12 @@
 //! Stories about a cluster of members in one simulation, driven through [`super::Node`] without the client api.
 
-#![expect(clippy::unwrap_used, reason = "a story that cannot go on fails")]
-
-mod cluster;
 mod codec;
+
+#[cfg(madsim)]
+mod cluster;
+#[cfg(madsim)]
 mod peers;
+#[cfg(madsim)]
 mod stories;
+#[cfg(madsim)]
 mod torture;
