@@ -92,6 +92,9 @@ pub(crate) enum Command {
     Twice {
         /// Scenario files; none means all of them
         files: Vec<PathBuf>,
+        /// Runs every scenario
+        #[arg(long, conflicts_with = "files")]
+        all: bool,
         #[command(flatten)]
         seeds: Seeds,
     },

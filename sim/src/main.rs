@@ -55,7 +55,7 @@ fn execute(args: Args, out: &mut impl Write) -> Result<Exit, Failure> {
             settings,
             out,
         ),
-        Some(Command::Twice { files, seeds }) => twice::execute(&files, &seeds, &settings, out),
+        Some(Command::Twice { files, seeds, .. }) => twice::execute(&files, &seeds, &settings, out),
         Some(Command::Bugs { slugs, seeds }) => bugs::execute(&slugs, &seeds, &settings, out),
         Some(Command::Check { history }) => check::execute(&history, settings.format, out),
     }

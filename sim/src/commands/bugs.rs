@@ -1,4 +1,5 @@
-//! `bugs`: the kill table. For each planted bug the scenarios that were written to show it run until the judge objects.
+//! `bugs`: the kill table. For each planted bug the scenarios that were written to show it run on every seed that was asked
+//! for. A bug that shows on the first seed by luck alone is told from one that most seeds show.
 
 use super::run::{scenarios, seeds};
 use super::{Exit, Failure};
@@ -24,6 +25,12 @@ struct BugLine {
     scenario: Option<String>,
     seed: Option<u64>,
     seeds_to_find: Option<usize>,
+    /// Runs made, and how many of them showed the bug.
+    runs: usize,
+    runs_found: usize,
+    /// Runs until it shows, from a starting point drawn at random: the median over all of them. None if it lies beyond
+    /// the last run.
+    median_runs_to_find: Option<usize>,
     seconds_to_find: Option<f64>,
     /// Calls of the smallest plan that still shows it; unknown until the plan has been shrunk.
     shrunk_ops: Option<u64>,
@@ -92,44 +99,76 @@ fn hunt(bug: Bug, scenarios: &[Scenario], asked: &Seeds, settings: &Settings) ->
             });
         }
     }
-    let mut tried = 0;
-    let mut found: Option<Run> = None;
+    let mut shown = Vec::with_capacity(work.len());
+    let mut found: Option<(Run, f64)> = None;
     run_all(&work, settings.jobs, |run| {
-        tried += 1;
-        if run.found_bug() {
-            found = Some(run);
-            return ControlFlow::Break(());
+        shown.push(run.found_bug());
+        if found.is_none() && run.found_bug() {
+            found = Some((run, start.elapsed().as_secs_f64()));
         }
         ControlFlow::Continue(())
     });
-    let seconds = start.elapsed().as_secs_f64();
+    let (found, seconds) = found.unzip();
     BugLine {
         bug: bug.slug(),
         found: found.is_some(),
         property: found.as_ref().and_then(|run| run.verdict.property.clone()),
         scenario: found.as_ref().map(|run| run.scenario.clone()),
         seed: found.as_ref().map(|run| run.seed),
-        seeds_to_find: found.is_some().then_some(tried),
-        seconds_to_find: found.is_some().then_some(seconds),
+        seeds_to_find: runs_to_find(&shown),
+        runs: shown.len(),
+        runs_found: shown.iter().filter(|shown| **shown).count(),
+        median_runs_to_find: median_runs_to_find(&shown),
+        seconds_to_find: seconds,
         shrunk_ops: None,
         sentence: found.map(|run| run.verdict.sentence),
     }
 }
 
+/// How many runs it takes from the first on, the one that shows the bug included.
+fn runs_to_find(shown: &[bool]) -> Option<usize> {
+    shown.iter().position(|shown| *shown).map(|at| at + 1)
+}
+
+fn median_runs_to_find(shown: &[bool]) -> Option<usize> {
+    let from_each = (0..shown.len()).map(|from| runs_to_find(&shown[from..]));
+    // A start after which nothing is found counts as longer than any other.
+    let mut runs: Vec<usize> = from_each.map(|runs| runs.unwrap_or(usize::MAX)).collect();
+    runs.sort_unstable();
+    let median = runs.get(runs.len() / 2).copied()?;
+    (median != usize::MAX).then_some(median)
+}
+
 fn text(line: &BugLine) -> String {
-    match (
-        &line.scenario,
-        &line.property,
-        line.seeds_to_find,
-        line.seconds_to_find,
-    ) {
-        (Some(scenario), property, Some(seeds), Some(seconds)) => format!(
-            "{}: found by {} in {scenario}, seed {}, after {seeds} seed(s) and {seconds:.2} s\n    {}",
+    match (&line.scenario, line.seed, line.seconds_to_find) {
+        (Some(scenario), Some(seed), Some(seconds)) => format!(
+            "{}: found by {} in {scenario}, first with seed {seed} after {seconds:.2} s; in {} of {} runs, median {}\n    {}",
             line.bug,
-            property.as_deref().unwrap_or("the judge"),
-            line.seed.unwrap_or_default(),
+            line.property.as_deref().unwrap_or("the judge"),
+            line.runs_found,
+            line.runs,
+            line.median_runs_to_find
+                .map_or("beyond them".to_owned(), |runs| format!("{runs} run(s)")),
             line.sentence.as_deref().unwrap_or_default()
         ),
-        _ => format!("{}: NOT FOUND", line.bug),
+        _ => format!("{}: NOT FOUND in {} runs", line.bug, line.runs),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_taken_over_every_starting_point() {
+        assert_eq!(median_runs_to_find(&[true, true, true]), Some(1));
+        // From the five starts: 3, 2, 1, 2, 1.
+        assert_eq!(
+            median_runs_to_find(&[false, false, true, false, true]),
+            Some(2)
+        );
+        assert_eq!(median_runs_to_find(&[true, false, false, false]), None);
+        assert_eq!(median_runs_to_find(&[]), None);
+        assert_eq!(runs_to_find(&[false, true]), Some(2));
     }
 }
