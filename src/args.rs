@@ -196,6 +196,12 @@ impl Args {
             let reason = "joining a running cluster is not supported yet, only 'new' is";
             return Err(ArgsError::new("initial-cluster-state", "existing", reason));
         }
+        let misplaced = |c: char| c.is_control() || "/\\,=".contains(c);
+        if self.name.is_empty() || self.name.contains(misplaced) {
+            // It is part of a path, of --initial-cluster and of log lines.
+            let reason = "must not be empty, and no '/', '\\', ',', '=' or control character may stand in it";
+            return Err(ArgsError::new("name", self.name.escape_default(), reason));
+        }
         if self.election_timeout < 5 * self.heartbeat_interval {
             let reason = format!(
                 "must be at least five times --heartbeat-interval, {} ms",
@@ -525,6 +531,16 @@ mod tests {
                 "invalid value 'jwt' for '--auth-token <AUTH_TOKEN>'",
             ),
             ("--auto-tls", "unexpected argument '--auto-tls' found"),
+            (
+                "--name ../elsewhere",
+                "invalid value '../elsewhere' for '--name': \
+                 must not be empty, and no '/', '\\', ',', '=' or control character may stand in it",
+            ),
+            (
+                "--name=",
+                "invalid value '' for '--name': \
+                 must not be empty, and no '/', '\\', ',', '=' or control character may stand in it",
+            ),
         ]);
     }
 

@@ -137,6 +137,7 @@ async fn serve_peers(listener: Listener, peers: PeerService) {
 /// Says so once clients can be served: a quorum exists and this member has caught up with it.
 async fn announce(node: Node) {
     let patience = node.config().request_timeout();
+    let members = node.config().members.len();
     loop {
         match node.barrier(Instant::now() + patience).await {
             Ok(_) => {
@@ -145,7 +146,10 @@ async fn announce(node: Node) {
             }
             Err(NodeError::Stopped) => return,
             // No quorum yet, or more callers than the member takes.
-            Err(_) => tokio::time::sleep(node.config().heartbeat).await,
+            Err(reason) => {
+                tracing::warn!(%reason, members, "not ready: waiting for a majority of the members");
+                tokio::time::sleep(node.config().heartbeat).await;
+            }
         }
     }
 }
@@ -267,9 +271,10 @@ mod tests {
             let refused = start(foreign, &disk, stopped).await.unwrap();
             assert!(matches!(
                 refused,
-                Err(ServerError::Member(MemberError::Storage(
-                    StorageError::ForeignCluster { .. }
-                )))
+                Err(ServerError::Member(MemberError::Open {
+                    cause: StorageError::ForeignCluster { .. },
+                    ..
+                }))
             ));
         });
     }

@@ -109,7 +109,7 @@ async fn strike(world: &World, fault: &Fault, lasts: Option<Duration>, rng: &mut
                 cluster.set_loss(None);
             }
         }
-        FaultKind::Heal => {
+        FaultKind::Heal {} => {
             world.recorder.fault("heal");
             cluster.heal();
         }

@@ -276,11 +276,11 @@ pub enum Op {
         password: String,
     },
     /// AuthEnable.
-    AuthEnable,
+    AuthEnable {},
     /// AuthDisable.
-    AuthDisable,
+    AuthDisable {},
     /// AuthStatus.
-    AuthStatus,
+    AuthStatus {},
     /// UserAdd.
     UserAdd {
         /// Who.
@@ -299,7 +299,7 @@ pub enum Op {
         user: String,
     },
     /// UserList.
-    UserList,
+    UserList {},
     /// UserChangePassword.
     ChangePassword {
         /// Whose.
@@ -337,7 +337,7 @@ pub enum Op {
         role: String,
     },
     /// RoleList.
-    RoleList,
+    RoleList {},
     /// RoleGrantPermission.
     GrantPermission {
         /// To which.

@@ -1,8 +1,9 @@
-//! Histories as files: JSON lines, the header first, then one event a line. A file is outside input, so every defect is
+//! Histories as files: JSON lines, the header first, then one event a line, at last the number of events: so a file that
+//! was cut between two lines is not taken for a shorter history. A file is outside input, so every defect is
 //! an error that says where it is and what is wrong; nothing is repaired and nothing is skipped.
 
 use crate::history::{Event, FORMAT_VERSION, Header, History, What};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -16,6 +17,9 @@ pub const LINE_BYTES_MAX: usize = 16 << 20;
 
 /// Most events in a file: about a hundred times a long run, and some gigabytes of memory.
 pub const EVENTS_MAX: usize = 10_000_000;
+
+/// Most members that a history speaks of; far above any cluster.
+pub const MEMBERS_MAX: u64 = 1_000;
 
 /// Why a history could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -78,7 +82,15 @@ pub fn read_history(path: impl AsRef<Path>) -> Result<History, HistoryError> {
     let header = header(&lines, &first)?;
     let mut order = Order::default();
     let mut events = Vec::new();
-    while let Some(line) = lines.next_line()? {
+    loop {
+        let Some(line) = lines.next_line()? else {
+            let what = "the last line is missing, which says how many events there are: the file was cut off";
+            return Err(lines.error(1, what.to_owned()));
+        };
+        if let Ok(End { end }) = serde_json::from_str(&line) {
+            lines.end(end, events.len())?;
+            break;
+        }
         if events.len() == EVENTS_MAX {
             return Err(lines.error(1, format!("more than {EVENTS_MAX} events")));
         }
@@ -103,9 +115,20 @@ pub fn write_history(path: impl AsRef<Path>, history: &History) -> Result<(), Hi
             serde_json::to_writer(&mut output, event)?;
             output.write_all(b"\n")?;
         }
+        let end = history.events.len();
+        serde_json::to_writer(&mut output, &End { end })?;
+        output.write_all(b"\n")?;
         output.flush()
     };
     write().map_err(|cause| io_error(path, cause))
+}
+
+/// The last line.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct End {
+    /// How many events stand before it.
+    end: usize,
 }
 
 fn header(lines: &Lines<'_>, line: &str) -> Result<Header, HistoryError> {
@@ -132,7 +155,12 @@ fn header(lines: &Lines<'_>, line: &str) -> Result<Header, HistoryError> {
     if version == 0 {
         return Err(lines.error(1, "version 0 has never existed".to_owned()));
     }
-    serde_json::from_str(line).map_err(|cause| lines.json(&cause))
+    let header: Header = serde_json::from_str(line).map_err(|cause| lines.json(&cause))?;
+    if !(1..=MEMBERS_MAX).contains(&header.members) {
+        let members = header.members;
+        return Err(lines.error(1, format!("members: 1 to {MEMBERS_MAX}, not {members}")));
+    }
+    Ok(header)
 }
 
 fn io_error(path: &Path, cause: io::Error) -> HistoryError {
@@ -173,6 +201,18 @@ impl Lines<'_> {
                 let what = "the file ends within this line: it was cut off".to_owned();
                 Err(self.error(line.len() + 1, what))
             }
+        }
+    }
+
+    /// Checks the last line: it says `said` events, there were `seen`, and nothing may follow.
+    fn end(&mut self, said: usize, seen: usize) -> Result<(), HistoryError> {
+        if said != seen {
+            let what = format!("the file says that it has {said} events, but it has {seen}");
+            return Err(self.error(1, what));
+        }
+        match self.next_line()? {
+            None => Ok(()),
+            Some(_) => Err(self.error(1, "a line after the last one".to_owned())),
         }
     }
 
@@ -324,6 +364,10 @@ mod tests {
             ":1:1: the format is `x`, not `gatehouse-history`",
         );
         check(&[INVOKE], ":1:87: missing field `format`");
+        check(
+            &[&HEADER.replace(r#""members":3"#, r#""members":0"#)],
+            ":1:1: members: 1 to 1000, not 0",
+        );
         assert_eq!(
             error(b"\x7fELF\x02\xff\x00\n"),
             ":1:6: not text: the bytes are not UTF-8"
@@ -343,6 +387,18 @@ mod tests {
 
     #[test]
     fn a_file_that_was_cut_off_is_refused() {
+        check(
+            &[HEADER, INVOKE, RETURN],
+            ":3:1: the last line is missing, which says how many events there are: the file was cut off",
+        );
+        check(
+            &[HEADER, INVOKE, r#"{"end":2}"#],
+            ":3:1: the file says that it has 2 events, but it has 1",
+        );
+        check(
+            &[HEADER, INVOKE, r#"{"end":1}"#, RETURN],
+            ":4:1: a line after the last one",
+        );
         let whole = format!("{HEADER}\n{INVOKE}\n{RETURN}\n");
         let cut = &whole.as_bytes()[..whole.len() - 5];
         assert_eq!(

@@ -36,7 +36,22 @@ pub fn check(directives: &str) -> Result<(), String> {
 /// A subscriber that writes to stderr. Make it outside the simulation's thread: its own tables must not take part in
 /// the order in which that thread seeds hash tables.
 pub fn to_stderr(directives: &str) -> Dispatch {
-    to(directives, std::io::stderr)
+    to(directives, || Lossy(std::io::stderr()))
+}
+
+/// Drops what cannot be written: a log that nobody reads any more must not change what happens.
+struct Lossy<W>(W);
+
+impl<W: Write> Write for Lossy<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let _ = self.0.write_all(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        let _ = self.0.flush();
+        Ok(())
+    }
 }
 
 /// A subscriber that writes to `writer`.
@@ -53,11 +68,18 @@ where
     Dispatch::new(subscriber)
 }
 
+/// Whether the simulated runtime itself ended the run: its time is over, or nothing can happen any more.
+pub(crate) fn is_the_runtimes(panic: &str) -> bool {
+    panic.starts_with("time limit exceeded") || panic.starts_with("no events")
+}
+
 /// Replaces the panic message by one line with the virtual time: inside a run, file and line of a panic say less than the
 /// moment, and the whole report follows with the verdict.
 pub fn report_panics() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| match TimeHandle::try_current() {
+        // The runtime's way of saying that a run is not over in time, or never will be: the verdict says it better.
+        Some(_) if panic.payload_as_str().is_some_and(is_the_runtimes) => {}
         Some(time) => {
             let thread = std::thread::current();
             let name = thread.name().unwrap_or("run");

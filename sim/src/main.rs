@@ -21,8 +21,10 @@ fn main() -> ExitCode {
     let ended = execute(args, &mut out).and_then(|exit| Ok(out.flush().map(|()| exit)?));
     match ended {
         Ok(exit) => ExitCode::from(exit as u8),
-        // Whoever read the results has seen enough.
-        Err(Failure::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        // Whoever read the results has gone. What was not said may have been a violation, so this is no success.
+        Err(Failure::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::from(Exit::Usage as u8)
+        }
         Err(failure) => {
             // Nothing can be done about a stderr that is gone.
             let _ = writeln!(io::stderr(), "gatehouse-sim: {failure}");
@@ -57,6 +59,6 @@ fn execute(args: Args, out: &mut impl Write) -> Result<Exit, Failure> {
         ),
         Some(Command::Twice { files, seeds, .. }) => twice::execute(&files, &seeds, &settings, out),
         Some(Command::Bugs { slugs, seeds }) => bugs::execute(&slugs, &seeds, &settings, out),
-        Some(Command::Check { history }) => check::execute(&history, settings.format, out),
+        Some(Command::Check { history }) => check::execute(&history, &settings, out),
     }
 }

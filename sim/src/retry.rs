@@ -40,14 +40,14 @@ fn renews(message: &str) -> bool {
 fn repeatable(op: &Op) -> bool {
     match op {
         Op::Login { .. }
-        | Op::AuthStatus
+        | Op::AuthStatus {}
         | Op::UserGet { .. }
-        | Op::UserList
+        | Op::UserList {}
         | Op::RoleGet { .. }
-        | Op::RoleList
+        | Op::RoleList {}
         | Op::Get { .. } => true,
-        Op::AuthEnable
-        | Op::AuthDisable
+        Op::AuthEnable {}
+        | Op::AuthDisable {}
         | Op::UserAdd { .. }
         | Op::UserDelete { .. }
         | Op::ChangePassword { .. }

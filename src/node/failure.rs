@@ -12,6 +12,15 @@ pub enum MemberError {
     /// The disk cannot be opened, or did not make durable what it had accepted.
     #[error("disk: {0}")]
     Disk(#[source] io::Error),
+    /// The store cannot be opened.
+    #[error("{disk}: {cause}")]
+    Open {
+        /// Where it lies.
+        disk: String,
+        /// What is wrong.
+        #[source]
+        cause: StorageError,
+    },
     /// The store cannot be used.
     #[error(transparent)]
     Storage(#[from] StorageError),

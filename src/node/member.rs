@@ -49,7 +49,7 @@ impl Member {
     /// its sender is gone.
     ///
     /// # Errors
-    /// [`MemberError::Disk`], [`MemberError::Storage`], [`MemberError::Raft`].
+    /// [`MemberError::Disk`], [`MemberError::Open`], [`MemberError::Storage`], [`MemberError::Raft`].
     pub async fn start(
         config: Config,
         disk: Disk,
@@ -122,9 +122,14 @@ async fn open(config: &Config, disk: &Disk) -> Result<(Storage, Loaded), MemberE
         member_id: config.member_id,
         voters: &voters,
     };
-    let opened = blocking(|| Storage::open(backend, &identity, CACHE_BYTES))?;
+    let opened = blocking(|| Storage::open(backend, &identity, CACHE_BYTES));
+    let opened = opened.map_err(|cause| MemberError::Open {
+        disk: disk.to_string(),
+        cause,
+    })?;
     // Opening may have written: a new store's mark, or a repair.
     disk.barrier().await.map_err(MemberError::Disk)?;
+    disk.keep().map_err(MemberError::Disk)?;
     Ok(opened)
 }
 

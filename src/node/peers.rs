@@ -73,6 +73,7 @@ impl Peers {
             let stream = PeerStream {
                 cluster_id: config.cluster_id,
                 peer_id: member.id,
+                peer_name: format!("{} ({})", member.name, member.peer_address),
                 channel: channel.clone(),
                 letters,
                 events: events.clone(),
@@ -139,6 +140,7 @@ impl Peers {
 struct PeerStream {
     cluster_id: u64,
     peer_id: u64,
+    peer_name: String,
     channel: Channel,
     letters: mpsc::Receiver<Message>,
     events: mpsc::Sender<Event>,
@@ -146,11 +148,19 @@ struct PeerStream {
 
 impl PeerStream {
     async fn run(mut self) {
+        // Said once for each change: a member that is away for a night must not fill the log.
+        let mut away = false;
         loop {
-            if let Some((frames, answers)) = self.open().await
-                && self.pump(frames, answers).await.is_none()
-            {
-                return;
+            if let Some((frames, answers)) = self.open().await {
+                tracing::info!(peer = self.peer_name, "connected");
+                away = false;
+                if self.pump(frames, answers).await.is_none() {
+                    return;
+                }
+            }
+            if !away {
+                tracing::warn!(peer = self.peer_name, "cannot be reached, trying again");
+                away = true;
             }
             // Raft stops streaming to a member it cannot reach, and probes it instead.
             if self
@@ -176,7 +186,7 @@ impl PeerStream {
             Ok(Ok(response)) => Some((frames, response.into_inner())),
             Ok(Err(status)) => {
                 tracing::debug!(
-                    peer = self.peer_id,
+                    peer = self.peer_name,
                     reason = status.message(),
                     "no stream to peer"
                 );

@@ -12,7 +12,10 @@ pub enum StorageError {
         known: u32,
     },
     /// The store belongs to another cluster.
-    #[error("the store belongs to cluster {found:016x}, not to {expected:016x}")]
+    #[error(
+        "the store belongs to cluster {found:016x}, not to {expected:016x}: --initial-cluster, the peer URLs or \
+         --initial-cluster-token differ from those of its first start"
+    )]
     ForeignCluster {
         /// The store's cluster.
         found: u64,

@@ -32,11 +32,10 @@ impl Place {
     }
 
     fn open_as(&self, identity: Identity<'_>) -> Result<(Storage, Loaded), StorageError> {
-        Storage::open(
-            Disk::file(self.file()).backend().unwrap(),
-            &identity,
-            CACHE_BYTES,
-        )
+        let disk = Disk::file(self.file());
+        let opened = Storage::open(disk.backend().unwrap(), &identity, CACHE_BYTES)?;
+        disk.keep().unwrap();
+        Ok(opened)
     }
 
     fn open(&self) -> (Storage, Loaded) {

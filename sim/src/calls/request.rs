@@ -24,17 +24,17 @@ impl Wire<'_> {
             Op::UserAdd { .. }
             | Op::UserDelete { .. }
             | Op::UserGet { .. }
-            | Op::UserList
+            | Op::UserList {}
             | Op::ChangePassword { .. }
             | Op::GrantRole { .. }
             | Op::RevokeRole { .. } => self.user(op, seed).await.map(|reply| (reply, None)),
-            Op::AuthEnable
-            | Op::AuthDisable
-            | Op::AuthStatus
+            Op::AuthEnable {}
+            | Op::AuthDisable {}
+            | Op::AuthStatus {}
             | Op::RoleAdd { .. }
             | Op::RoleDelete { .. }
             | Op::RoleGet { .. }
-            | Op::RoleList
+            | Op::RoleList {}
             | Op::GrantPermission { .. }
             | Op::RevokePermission { .. } => self.role(op).await.map(|reply| (reply, None)),
         }
@@ -101,7 +101,7 @@ impl Wire<'_> {
                     ..answer::header(answer.header.as_ref())
                 })
             }
-            Op::UserList => {
+            Op::UserList {} => {
                 let message = pb::AuthUserListRequest {};
                 let answer = self.finish(auth.user_list(self.request(message))).await?;
                 Ok(Reply {
@@ -166,7 +166,7 @@ impl Wire<'_> {
                     ..answer::header(answer.header.as_ref())
                 })
             }
-            Op::RoleList => {
+            Op::RoleList {} => {
                 let message = pb::AuthRoleListRequest {};
                 let answer = self.finish(auth.role_list(self.request(message))).await?;
                 Ok(Reply {
@@ -206,19 +206,19 @@ impl Wire<'_> {
     async fn switch(&self, op: &Op) -> Result<Reply, Status> {
         let mut auth = self.auth.clone();
         match op {
-            Op::AuthEnable => {
+            Op::AuthEnable {} => {
                 let message = pb::AuthEnableRequest {};
                 let answer = self.finish(auth.auth_enable(self.request(message))).await?;
                 Ok(answer::header(answer.header.as_ref()))
             }
-            Op::AuthDisable => {
+            Op::AuthDisable {} => {
                 let message = pb::AuthDisableRequest {};
                 let answer = self
                     .finish(auth.auth_disable(self.request(message)))
                     .await?;
                 Ok(answer::header(answer.header.as_ref()))
             }
-            Op::AuthStatus => {
+            Op::AuthStatus {} => {
                 let message = pb::AuthStatusRequest {};
                 let answer = self.finish(auth.auth_status(self.request(message))).await?;
                 let status = history::AuthStatus {

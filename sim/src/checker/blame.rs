@@ -40,7 +40,7 @@ impl Replay<'_, '_> {
                 // Switching auth on takes from a user only what was never granted.
                 let is_revocation = taken.is_some_and(|taken| {
                     let op = self.run.call(taken.call).op;
-                    taken.index <= low && (user.is_empty() || !matches!(op, Op::AuthEnable))
+                    taken.index <= low && (user.is_empty() || !matches!(op, Op::AuthEnable {}))
                 });
                 let property = match (call.is_serializable(), is_revocation) {
                     (true, _) => "P4",

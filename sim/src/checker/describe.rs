@@ -40,20 +40,20 @@ pub(super) fn time(moment: Moment) -> String {
 pub(super) fn kind(op: &Op) -> &'static str {
     match op {
         Op::Login { .. } => "login",
-        Op::AuthEnable => "auth-enable",
-        Op::AuthDisable => "auth-disable",
-        Op::AuthStatus => "auth-status",
+        Op::AuthEnable {} => "auth-enable",
+        Op::AuthDisable {} => "auth-disable",
+        Op::AuthStatus {} => "auth-status",
         Op::UserAdd { .. } => "user-add",
         Op::UserDelete { .. } => "user-delete",
         Op::UserGet { .. } => "user-get",
-        Op::UserList => "user-list",
+        Op::UserList {} => "user-list",
         Op::ChangePassword { .. } => "change-password",
         Op::GrantRole { .. } => "grant-role",
         Op::RevokeRole { .. } => "revoke-role",
         Op::RoleAdd { .. } => "role-add",
         Op::RoleDelete { .. } => "role-delete",
         Op::RoleGet { .. } => "role-get",
-        Op::RoleList => "role-list",
+        Op::RoleList {} => "role-list",
         Op::GrantPermission { .. } => "grant-permission",
         Op::RevokePermission { .. } => "revoke-permission",
         Op::Put { .. } => "put",
@@ -101,9 +101,11 @@ pub(super) fn op(op: &Op) -> String {
             let inner: Vec<String> = success.iter().chain(failure).map(self::op).collect();
             format!("{kind} of {}", inner.join(", "))
         }
-        Op::AuthEnable | Op::AuthDisable | Op::AuthStatus | Op::UserList | Op::RoleList => {
-            kind.to_owned()
-        }
+        Op::AuthEnable {}
+        | Op::AuthDisable {}
+        | Op::AuthStatus {}
+        | Op::UserList {}
+        | Op::RoleList {} => kind.to_owned(),
     }
 }
 

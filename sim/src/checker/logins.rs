@@ -134,7 +134,7 @@ pub(super) fn is_wrong(model: &Model, user: &str, password: &str) -> bool {
 /// Whether an accepted auth change moves the user's epoch.
 pub(super) fn moves_epoch(change: &Op, user: &str) -> bool {
     match change {
-        Op::AuthDisable => true,
+        Op::AuthDisable {} => true,
         Op::UserAdd { user: other, .. }
         | Op::UserDelete { user: other }
         | Op::ChangePassword { user: other, .. } => other == user,

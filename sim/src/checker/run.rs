@@ -74,11 +74,11 @@ impl Call<'_> {
     pub(super) fn is_read(&self) -> bool {
         match self.op {
             Op::Get { .. }
-            | Op::AuthStatus
+            | Op::AuthStatus {}
             | Op::UserGet { .. }
-            | Op::UserList
+            | Op::UserList {}
             | Op::RoleGet { .. }
-            | Op::RoleList => true,
+            | Op::RoleList {} => true,
             Op::Txn {
                 success, failure, ..
             } => success

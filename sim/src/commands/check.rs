@@ -3,6 +3,7 @@
 use super::{Exit, Failure};
 use crate::args::Format;
 use crate::output::{describe, json_line};
+use crate::settings::Settings;
 use gatehouse_sim::checker::judge;
 use gatehouse_sim::history::What;
 use gatehouse_sim::history_file::read_history;
@@ -27,7 +28,16 @@ struct CheckLine<'c> {
 ///
 /// # Errors
 /// The file is no history, or stdout is gone.
-pub(crate) fn execute(file: &Path, format: Format, out: &mut impl Write) -> Result<Exit, Failure> {
+pub(crate) fn execute(
+    file: &Path,
+    settings: &Settings,
+    out: &mut impl Write,
+) -> Result<Exit, Failure> {
+    if !settings.bugs.is_empty() || settings.general {
+        let what =
+            "check judges what is in the file: --bug and --general belong to the run that made it";
+        return Err(Failure::Usage(what.to_owned()));
+    }
     let history = read_history(file)?;
     let verdict = judge(&history);
     let ops = history
@@ -36,7 +46,7 @@ pub(crate) fn execute(file: &Path, format: Format, out: &mut impl Write) -> Resu
         .filter(|event| matches!(event.what, What::Invoke { .. }))
         .count();
     let header = &history.header;
-    match format {
+    match settings.format {
         Format::Json => json_line(
             out,
             &CheckLine {

@@ -19,7 +19,7 @@ pub(crate) enum Exit {
     Expected = 0,
     /// A safety violation; with a planted bug: not found.
     Violation = 1,
-    /// Bad input.
+    /// Bad input, or an output that is gone.
     Usage = 2,
     /// No progress.
     Stuck = 3,

@@ -163,6 +163,7 @@ impl<'r, W: Write> Report<'r, W> {
         self.progress.finish_and_clear();
         if self.settings.format == Format::Text {
             self.table.print(self.out)?;
+            writeln!(self.out, "histories: {}", self.settings.report.display())?;
         }
         if !self.with_bug {
             return Ok(self.exit);

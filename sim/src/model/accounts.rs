@@ -132,7 +132,7 @@ impl Accounts {
     pub fn check(&self, op: &Op) -> Result<(), Refusal> {
         let protected = |name: &str| self.enabled && name == ROOT;
         match op {
-            Op::AuthEnable => self.check_enable(),
+            Op::AuthEnable {} => self.check_enable(),
             Op::UserAdd { user, .. } => {
                 refuse_if(user.is_empty(), Refusal::UserEmpty)?;
                 refuse_if(self.users.contains_key(user), Refusal::UserExists)
@@ -202,13 +202,13 @@ impl Accounts {
     /// Makes a change that [`Accounts::check`] has let pass.
     pub fn perform(&mut self, op: &Op) {
         match op {
-            Op::AuthEnable if self.enabled => {}
-            Op::AuthEnable => {
+            Op::AuthEnable {} if self.enabled => {}
+            Op::AuthEnable {} => {
                 self.enabled = true;
                 self.generation += 1; // But not the revision.
             }
-            Op::AuthDisable if !self.enabled => {}
-            Op::AuthDisable => {
+            Op::AuthDisable {} if !self.enabled => {}
+            Op::AuthDisable {} => {
                 self.enabled = false;
                 self.epoch_floor = self.advance();
             }

@@ -9,7 +9,7 @@ use crate::history::Op;
 impl Model {
     /// Decides whether `caller` may ask for `op`.
     pub(super) fn admit(&self, caller: Caller, op: &Op) -> Result<(), Refusal> {
-        if !self.accounts.is_enabled() || matches!(op, Op::AuthStatus) {
+        if !self.accounts.is_enabled() || matches!(op, Op::AuthStatus {}) {
             return Ok(());
         }
         let Caller::Bearer {
@@ -39,7 +39,7 @@ impl Accounts {
     /// Whether `user` has the right to ask for `op` while auth is on.
     pub fn may(&self, user: &str, op: &Op) -> bool {
         match op {
-            Op::AuthStatus | Op::Login { .. } => true,
+            Op::AuthStatus {} | Op::Login { .. } => true,
             Op::UserGet { user: other } if other == user => self.user(user).is_some(),
             Op::RoleGet { role } if self.holds(user, role) => true,
             _ if is_data(op) => self.may_touch(user, op),

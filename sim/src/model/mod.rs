@@ -155,11 +155,11 @@ impl Model {
             Op::Put { .. } | Op::Delete { .. } | Op::Txn { .. } | Op::Get { .. } => {
                 self.keys.perform(op)
             }
-            Op::AuthStatus
+            Op::AuthStatus {}
             | Op::UserGet { .. }
-            | Op::UserList
+            | Op::UserList {}
             | Op::RoleGet { .. }
-            | Op::RoleList => self.look_up(op),
+            | Op::RoleList {} => self.look_up(op),
             _ => {
                 self.accounts.perform(op);
                 self.passwords.note(index, op, &self.accounts);
@@ -178,15 +178,15 @@ impl Model {
         };
         match op {
             Op::Get { .. } | Op::Txn { .. } => return self.keys.look_up(op),
-            Op::AuthStatus => {
+            Op::AuthStatus {} => {
                 let enabled = self.accounts.is_enabled();
                 let revision = self.accounts.revision();
                 reply.auth = Some(AuthStatus { enabled, revision });
             }
             Op::UserGet { user } => reply.names = self.accounts.roles_of(user),
-            Op::UserList => reply.names = self.accounts.user_names(),
+            Op::UserList {} => reply.names = self.accounts.user_names(),
             Op::RoleGet { role } => reply.permissions = self.accounts.permissions_of(role),
-            Op::RoleList => reply.names = self.accounts.role_names(),
+            Op::RoleList {} => reply.names = self.accounts.role_names(),
             _ => {}
         }
         reply

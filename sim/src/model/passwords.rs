@@ -36,7 +36,7 @@ impl Passwords {
                     user: user_now,
                 });
             }
-            Op::AuthDisable => self.floors.push((index, accounts.epoch_floor())),
+            Op::AuthDisable {} => self.floors.push((index, accounts.epoch_floor())),
             _ => {}
         }
     }
@@ -164,10 +164,10 @@ mod tests {
             role: user.clone(),
             user,
         });
-        for (index, op) in [(12, &add), (13, &grant), (14, &Op::AuthEnable)] {
+        for (index, op) in [(12, &add), (13, &grant), (14, &Op::AuthEnable {})] {
             model.perform(index, op); // Auth revision 8 in the end.
         }
-        model.perform(15, &Op::AuthDisable);
+        model.perform(15, &Op::AuthDisable {});
         let epochs = |window| model.passwords().epochs_with("alice", "old", window);
         assert_eq!(epochs(11..=14), [6]);
         assert_eq!(epochs(11..=15), [6, 9]);

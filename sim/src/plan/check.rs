@@ -334,6 +334,11 @@ impl Plan {
                 "liveness.user",
                 format!("no step creates \"{}\"", liveness.user),
             ),
+            None if self.steps().any(|(_, step)| step.op == Op::AuthEnable {}) => wrong(
+                "liveness",
+                "a plan that switches auth on must name a user with role root and its last password, or nobody could \
+                 show that the cluster works again",
+            ),
             _ => Ok(()),
         }
     }
@@ -371,7 +376,7 @@ impl Plan {
             }
             FaultKind::Latency { ms } => latency(&format!("{field}, ms"), *ms),
             FaultKind::Loss { rate: share } => rate(&format!("{field}, rate"), *share, 0.9),
-            FaultKind::Heal => Ok(()),
+            FaultKind::Heal {} => Ok(()),
         }
     }
 

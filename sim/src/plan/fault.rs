@@ -105,7 +105,7 @@ pub enum FaultKind {
         rate: f64,
     },
     /// Undoes everything that other faults did.
-    Heal,
+    Heal {},
 }
 
 /// Which way nothing passes.
@@ -141,7 +141,7 @@ impl FaultKind {
     pub(super) fn lasts(&self) -> bool {
         !matches!(
             self,
-            FaultKind::Restart { .. } | FaultKind::Resume { .. } | FaultKind::Heal
+            FaultKind::Restart { .. } | FaultKind::Resume { .. } | FaultKind::Heal {}
         )
     }
 }

@@ -1,6 +1,7 @@
 //! Reads a plan from a file, with errors that name file, line, column and field.
 
 use super::{Plan, PlanError};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 /// Largest plan file, bytes; far above any plan that [`Plan::check`] accepts.
@@ -59,7 +60,17 @@ pub fn read(path: &Path) -> Result<Plan, ReadError> {
             bytes,
         });
     }
-    let text = std::fs::read_to_string(path).map_err(io)?;
+    // The size says nothing of a device, so it is limited again here.
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(io)?;
+    let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
+    let bytes = read.map_err(io)? as u64;
+    if bytes > FILE_BYTES_MAX {
+        return Err(ReadError::TooLarge {
+            path: path.to_owned(),
+            bytes,
+        });
+    }
     let plan: Plan = toml::from_str(&text).map_err(|cause| ReadError::Toml {
         path: path.to_owned(),
         cause: Box::new(cause),

@@ -183,5 +183,19 @@ mod tests {
             toml::from_str::<Step>("do = \"put\"\nkey = \"a\"\nvalue = \"b\"\nwait_fro = \"x\"")
                 .unwrap_err();
         assert!(error.message().contains("wait_fro"), "{error}");
+        // Operations without fields of their own refuse it too.
+        for name in [
+            "auth-enable",
+            "auth-disable",
+            "auth-status",
+            "user-list",
+            "role-list",
+        ] {
+            let text = format!("do = \"{name}\"\nexpcet = \"denied\"");
+            let error = toml::from_str::<Step>(&text).unwrap_err();
+            assert!(error.message().contains("expcet"), "{name}: {error}");
+        }
+        let error = toml::from_str::<super::super::Fault>("kind = \"heal\"\nzap = 3").unwrap_err();
+        assert!(error.message().contains("zap"), "{error}");
     }
 }

@@ -8,12 +8,14 @@ mod file;
 mod sim_disk;
 #[cfg(madsim)]
 mod sim_file;
+#[cfg(madsim)]
 mod unfinished;
 
 pub use backend::Backend;
 #[cfg(madsim)]
 pub use sim_disk::{DiskCounters, SimDisk};
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -26,6 +28,16 @@ enum Medium {
     File(PathBuf),
     #[cfg(madsim)]
     Simulated(SimDisk),
+}
+
+impl fmt::Display for Disk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Medium::File(path) => path.display().fmt(f),
+            #[cfg(madsim)]
+            Medium::Simulated(_) => f.write_str("simulated disk"),
+        }
+    }
 }
 
 impl Disk {
@@ -44,15 +56,30 @@ impl Disk {
     /// in the making is emptied, so that the member can start; redb alone would refuse it for ever.
     ///
     /// # Errors
-    /// Name the file. Of kind `ResourceBusy` when another process has it open.
+    /// Name the file. Of kind `ResourceBusy` when another process has it open, `InvalidData` when it was complete once
+    /// ([`Disk::keep`]) and is blank now.
     pub fn backend(&self) -> io::Result<Backend> {
-        let backend = match &self.0 {
-            Medium::File(path) => Backend::new(file::open(path)?),
+        match &self.0 {
+            Medium::File(path) => Ok(Backend::new(file::open(path)?)),
             #[cfg(madsim)]
-            Medium::Simulated(disk) => Backend::new(disk.open()),
-        };
-        unfinished::discard(&backend)?;
-        Ok(backend)
+            Medium::Simulated(disk) => {
+                let backend = Backend::new(disk.open());
+                unfinished::discard(&backend)?;
+                Ok(backend)
+            }
+        }
+    }
+
+    /// Says that the database on it has been created completely: from now on a blank disk is a damaged one.
+    ///
+    /// # Errors
+    /// Name the file.
+    pub fn keep(&self) -> io::Result<()> {
+        match &self.0 {
+            Medium::File(path) => file::keep(path),
+            #[cfg(madsim)]
+            Medium::Simulated(_) => Ok(()),
+        }
     }
 
     /// Resolves when everything synced before the call survives a power cut. Nothing may be acknowledged before it.

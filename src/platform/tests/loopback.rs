@@ -89,6 +89,7 @@ async fn file_opens_once_and_keeps_what_was_committed() {
     writing.open_table(table).unwrap().insert(1, 2).unwrap();
     writing.commit().unwrap();
     disk.barrier().await.unwrap();
+    disk.keep().unwrap();
 
     let error = disk.backend().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ResourceBusy);
@@ -104,11 +105,30 @@ async fn file_opens_once_and_keeps_what_was_committed() {
 
 #[test]
 fn file_left_by_an_interrupted_creation_is_made_anew() {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    file.as_file().set_len(1_000_000).unwrap();
-    let disk = Disk::file(file.path().to_owned());
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Disk::file(directory.path().join("store.redb"));
+    for content in [&b""[..], &[0; 5_000], b"half a database"] {
+        std::fs::write(directory.path().join("store.redb.new"), content).unwrap();
+        let database = Database::builder().create_with_backend(disk.backend().unwrap());
+        database.unwrap();
+    }
+}
+
+#[test]
+fn blank_file_that_was_complete_once_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.redb");
+    let disk = Disk::file(path.clone());
     let database = Database::builder().create_with_backend(disk.backend().unwrap());
-    database.unwrap();
+    drop(database.unwrap());
+    disk.keep().unwrap();
+    for blank in [0, 5, 1_000_000] {
+        std::fs::write(&path, vec![0; blank]).unwrap();
+        let error = disk.backend().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
+        let expected = format!("{}: the file has {blank} bytes", path.display());
+        assert!(error.to_string().starts_with(&expected), "{error}");
+    }
 }
 
 #[cfg(unix)]
@@ -117,7 +137,9 @@ fn none_but_the_owner_may_read_the_file() {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("member/store.redb");
-    Disk::file(path.clone()).backend().unwrap();
+    let disk = Disk::file(path.clone());
+    disk.backend().unwrap();
+    disk.keep().unwrap();
     let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&path), 0o600);
     assert_eq!(mode(path.parent().unwrap()), 0o700);

@@ -38,7 +38,7 @@ fn a_run_through_every_kind_of_call_passes() {
                 role: "root".into(),
             },
         ),
-        (root, Op::AuthEnable),
+        (root, Op::AuthEnable {}),
     ];
     for (token, op) in writes {
         script.done("client", 1, token, op);
@@ -50,16 +50,16 @@ fn a_run_through_every_kind_of_call_passes() {
         (Some(alice), get("/other")),
         (Some(alice), get("/secret")),
         (None, get("/app/x")),
-        (None, Op::AuthStatus),
+        (None, Op::AuthStatus {}),
         (Some(alice), user("alice")),
         (Some(alice), user("root")),
         (root, user("nobody")),
         (Some(alice), role("app")),
         (Some(alice), role("root")),
         (root, role("app")),
-        (root, Op::UserList),
-        (root, Op::RoleList),
-        (Some(alice), Op::RoleList),
+        (root, Op::UserList {}),
+        (root, Op::RoleList {}),
+        (Some(alice), Op::RoleList {}),
     ];
     for (token, op) in reads {
         let index = script.index();

@@ -105,7 +105,7 @@ impl Run {
             name: format!("c{number}"),
             token: None,
             member: 1,
-            op: Op::AuthStatus,
+            op: Op::AuthStatus {},
             stage: Stage::Idle,
         };
         let mut run = Run {
@@ -262,11 +262,11 @@ impl Run {
                 serializable: true, ..
             } => Stage::Barrier { call, index: 0 },
             Op::Get { .. }
-            | Op::AuthStatus
+            | Op::AuthStatus {}
             | Op::UserGet { .. }
-            | Op::UserList
+            | Op::UserList {}
             | Op::RoleGet { .. }
-            | Op::RoleList => {
+            | Op::RoleList {} => {
                 let index = self.script.index();
                 Stage::Barrier { call, index }
             }
@@ -367,9 +367,9 @@ impl Run {
             12 if user != "root" => revoke_role(user, role),
             13 => Op::RoleAdd { role: role.into() },
             14 if self.random.chance(30) => Op::RoleDelete { role: role.into() },
-            15 if self.random.chance(20) => Op::AuthDisable,
-            16 | 17 => Op::AuthEnable,
-            18 => Op::AuthStatus,
+            15 if self.random.chance(20) => Op::AuthDisable {},
+            16 | 17 => Op::AuthEnable {},
+            18 => Op::AuthStatus {},
             19 => Op::UserGet { user: user.into() },
             20 => Op::RoleGet { role: role.into() },
             21 => self.random_listing(),
@@ -380,9 +380,9 @@ impl Run {
 
     fn random_listing(&mut self) -> Op {
         if self.random.chance(50) {
-            Op::UserList
+            Op::UserList {}
         } else {
-            Op::RoleList
+            Op::RoleList {}
         }
     }
 

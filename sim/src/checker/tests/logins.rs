@@ -159,8 +159,8 @@ fn a_token_dies_with_its_user_and_does_not_come_back_with_the_name() {
 fn a_token_dies_when_auth_is_switched_off() {
     let (mut script, root) = Script::with_auth();
     let login = script.log_in("alice", 1, "alice", "old");
-    let off = script.done("root", 1, Some(root), Op::AuthDisable);
-    script.done("root", 1, None, Op::AuthEnable);
+    let off = script.done("root", 1, Some(root), Op::AuthDisable {});
+    script.done("root", 1, None, Op::AuthEnable {});
     let put = script.forced("alice", 2, Some(login), put("/app/x", "1"));
     breaks(
         &script.history(),
@@ -200,7 +200,7 @@ fn an_invalid_token_is_explained_by_what_killed_it() {
     let changes = [
         change_password("alice", "new"),
         user_delete("alice"),
-        Op::AuthDisable,
+        Op::AuthDisable {},
     ];
     for change in changes {
         let (mut script, root) = Script::with_auth();
@@ -247,8 +247,8 @@ fn a_token_is_ignored_where_auth_is_still_off_but_not_where_it_is_on() {
     let login = script.log_in("alice", 1, "alice", "old");
     let call = script.invoke("alice", 2, Some(login), put("/app/x", "1"));
     let request = script.propose(call);
-    script.done("root", 1, Some(root), Op::AuthDisable);
-    script.done("root", 1, None, Op::AuthEnable);
+    script.done("root", 1, Some(root), Op::AuthDisable {});
+    script.done("root", 1, None, Op::AuthEnable {});
     let answer = script.commit_as(request, 0, Err(Refusal::UserEmpty));
     script.end(call, answer);
     let mut history = script.history();

@@ -219,7 +219,7 @@ fn a_refusal_without_a_view_needs_a_reason_within_the_call() {
 #[test]
 fn a_listing_is_compared_name_by_name() {
     let (mut script, root) = Script::with_auth();
-    let call = script.invoke("root", 1, Some(root), Op::UserList);
+    let call = script.invoke("root", 1, Some(root), Op::UserList {});
     let index = script.index();
     let answer = script.serve(call, index);
     let mut reply = answer.unwrap();

@@ -356,7 +356,7 @@ pub(super) fn setup() -> Vec<Op> {
         Op::RoleAdd { role: "app".into() },
         grant("app", GrantKind::Readwrite, "/app/", "/app0"),
         grant_role("alice", "app"),
-        Op::AuthEnable,
+        Op::AuthEnable {},
     ]
 }
 
