@@ -282,8 +282,9 @@ fn ops() -> Vec<Op> {
 #[test]
 fn a_creation_that_was_cut_short_is_done_again() {
     let place = Place::new();
-    // As redb leaves it between its two syncs: a header without its magic number, and no page.
-    let mut file = std::fs::File::create(place.file()).unwrap();
+    // As redb leaves it between its two syncs: a header without its magic number, and no page. The file has its own name
+    // only when the creation is complete.
+    let mut file = std::fs::File::create(place.file().with_extension("new")).unwrap();
     file.set_len(1 << 20).unwrap();
     file.seek(SeekFrom::Start(9)).unwrap();
     file.write_all(&[3; 200]).unwrap();
