@@ -28,6 +28,7 @@ use measured::Measured;
 use protobuf::Message as _;
 use raft::eraftpb::Entry;
 use redb::{Database, ReadableDatabase as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -50,6 +51,21 @@ impl Storage {
     /// that is somebody else's, [`StorageError::Corrupt`] for one that contradicts itself, [`StorageError::Failed`] when
     /// the disk fails.
     pub(crate) fn open(
+        backend: impl redb::StorageBackend,
+        identity: &Identity<'_>,
+        cache_bytes: usize,
+    ) -> Result<(Storage, Loaded), StorageError> {
+        // redb asserts what a damaged page breaks; for us that is one more way of being corrupt.
+        let open = || Storage::open_checked(backend, identity, cache_bytes);
+        catch_unwind(AssertUnwindSafe(open)).unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            let what = format!("redb gave up on it: {}", text.unwrap_or("no reason given"));
+            Err(StorageError::corrupt(what))
+        })
+    }
+
+    fn open_checked(
         backend: impl redb::StorageBackend,
         identity: &Identity<'_>,
         cache_bytes: usize,
