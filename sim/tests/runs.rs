@@ -113,7 +113,7 @@ fn a_gap_longer_than_the_scenario_allows_is_stuck() {
 fn a_setup_that_is_refused_is_no_run() {
     let text = BASE.replacen(
         "name = \"small\"",
-        "name = \"small\"\nsetup = [{ do = \"auth-enable\" }]",
+        "name = \"small\"\nsetup = [{ do = \"user-delete\", user = \"nobody\" }]",
         1,
     );
     assert_eq!(
