@@ -68,9 +68,15 @@ where
     Dispatch::new(subscriber)
 }
 
-/// Whether the simulated runtime itself ended the run: its time is over, or nothing can happen any more.
-pub(crate) fn is_the_runtimes(panic: &str) -> bool {
-    panic.starts_with("time limit exceeded") || panic.starts_with("no events")
+/// How the simulated runtime's panic begins when the run's time is over.
+pub(crate) const TIME_IS_OVER: &str = "time limit exceeded";
+
+/// How it begins when everybody waits and nothing can happen any more.
+pub(crate) const NOTHING_CAN_HAPPEN: &str = "no events";
+
+/// Whether the simulated runtime itself ended the run.
+fn is_the_runtimes(panic: &str) -> bool {
+    panic.starts_with(TIME_IS_OVER) || panic.starts_with(NOTHING_CAN_HAPPEN)
 }
 
 /// Replaces the panic message by one line with the virtual time: inside a run, file and line of a panic say less than the

@@ -10,6 +10,7 @@ use crate::expect::{Seen, longest_gap};
 use crate::history::{FORMAT_VERSION, Header, History, What};
 use crate::history_file::FORMAT;
 use crate::labels::Labels;
+use crate::log::{NOTHING_CAN_HAPPEN, TIME_IS_OVER};
 use crate::plan::Plan;
 use crate::recorder::{Record, Recorder};
 use crate::verdict::{Verdict, VerdictKind};
@@ -275,13 +276,13 @@ fn panicked(plan: &Plan, payload: &(dyn Any + Send)) -> Verdict {
     let text = text
         .or_else(|| payload.downcast_ref::<&str>().copied())
         .unwrap_or("a panic without a message");
-    if text.starts_with("time limit exceeded") {
+    if text.starts_with(TIME_IS_OVER) {
         let sentence = format!(
             "the run was not over after {} ms of virtual time",
             plan.limit_ms
         );
         objection(VerdictKind::Stuck, PROGRESS, sentence)
-    } else if text.starts_with("no events") {
+    } else if text.starts_with(NOTHING_CAN_HAPPEN) {
         objection(
             VerdictKind::Stuck,
             PROGRESS,
