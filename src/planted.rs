@@ -13,14 +13,102 @@ pub enum Bug {
     AuthnChangepwToctouB,
     /// Login reads the user's epoch after comparing the password instead of before. Noticed by P6.
     AuthnChangepwToctouC,
+    /// A member waits for the entry before a token's own, so that the look-up comes one entry too early (etcd #18437).
+    /// Noticed by P7.
+    TokenActivationLag,
+    /// A password change leaves the user's tokens alive. Noticed by P6.
+    CredentialChangeKeepsTokensA,
+    /// Deleting a user leaves its tokens, which then belong to whoever is created under that name. Noticed by P6.
+    CredentialChangeKeepsTokensB,
+    /// Switching auth off leaves the tokens, which are good again once it is switched on. Noticed by P6.
+    DisableKeepsTokensA,
+    /// A login gives a token while auth is off. Noticed by P5.
+    DisableKeepsTokensB,
+    /// A member starts with an empty token table. Noticed by P7, and by P9.
+    TokenTableVolatile,
+    /// A write is decided by the member that takes it, from its own state, and no more at apply. Noticed by P2 and P1.
+    StaleMemberCheckA,
+    /// A member that does not lead goes on believing what it read at its start: whether auth is on. Noticed by P2 and P1.
+    StaleMemberCheckB,
+    /// A linearizable read is decided on the member's own state, and only then passes the barrier. Noticed by P2 and P3.
+    StaleMemberCheckC,
+    /// A write is decided on fresh state before it is proposed, and no more at apply. Noticed by P1 and P2.
+    CheckAtApiLayerA,
+    /// The same for admin calls. Noticed by P1 and P2.
+    CheckAtApiLayerB,
+    /// Apply takes the user's name from the entry without asking whether the credential that gave it still lives.
+    /// Noticed by P6.
+    AuthRevisionIgnoredA,
+    /// Apply compares the auth revision with itself instead of with the one under which the token was resolved. Noticed by
+    /// P1.
+    AuthRevisionIgnoredB,
+    /// A serializable range is decided on one view and read from a later one. Noticed by P4.
+    SerializableNoRecheckA,
+    /// The same for transactions that only read. Noticed by P4.
+    SerializableNoRecheckB,
+    /// Deleting a role leaves what it allowed in the derived rights of its holders. Noticed by P2.
+    RoleDeleteKeepsCache,
+    /// Deleting a role leaves its name with its holders, so that a new role of that name is theirs. Noticed by P15.
+    RoleDeleteKeepsMembership,
+    /// A transaction inside a transaction is not looked at. Noticed by P12 and P1.
+    NestedTxnUncheckedA,
+    /// Of a transaction inside a transaction only the success branch is looked at. Noticed by P12 and P1.
+    NestedTxnUncheckedB,
+    /// Of a transaction inside a transaction the comparisons are not looked at. Noticed by P12.
+    NestedTxnUncheckedC,
+    /// The end of a granted range counts as granted. Noticed by P14.
+    RangeMergeEdgesA,
+    /// A request across a gap is allowed because both of its ends are granted. Noticed by P14.
+    RangeMergeEdgesB,
+    /// The grant of a single key that touches a granted range is lost. Noticed by P14.
+    RangeMergeEdgesC,
+    /// A granted range without an end counts as empty. Noticed by P14.
+    RangeMergeEdgesD,
+    /// While auth is on, the user `root` may be deleted and may lose its role. Noticed by P16.
+    RootUnprotected,
+    /// An expiry ends a token although its use has been reported since it was proposed. Noticed by P7.
+    TokenLifetimeA,
+    /// Nobody proposes that tokens expire. Noticed by P17.
+    TokenLifetimeB,
+    /// A login beyond the limit ends the user's newest other token instead of the one that was longest unused. Noticed by
+    /// P7.
+    TokenLifetimeC,
 }
 
 impl Bug {
     /// Every switch, in the order of the kill table.
-    pub const ALL: [Bug; 3] = [
+    pub const ALL: [Bug; 31] = [
         Bug::AuthnChangepwToctouA,
         Bug::AuthnChangepwToctouB,
         Bug::AuthnChangepwToctouC,
+        Bug::TokenActivationLag,
+        Bug::CredentialChangeKeepsTokensA,
+        Bug::CredentialChangeKeepsTokensB,
+        Bug::DisableKeepsTokensA,
+        Bug::DisableKeepsTokensB,
+        Bug::TokenTableVolatile,
+        Bug::StaleMemberCheckA,
+        Bug::StaleMemberCheckB,
+        Bug::StaleMemberCheckC,
+        Bug::CheckAtApiLayerA,
+        Bug::CheckAtApiLayerB,
+        Bug::AuthRevisionIgnoredA,
+        Bug::AuthRevisionIgnoredB,
+        Bug::SerializableNoRecheckA,
+        Bug::SerializableNoRecheckB,
+        Bug::RoleDeleteKeepsCache,
+        Bug::RoleDeleteKeepsMembership,
+        Bug::NestedTxnUncheckedA,
+        Bug::NestedTxnUncheckedB,
+        Bug::NestedTxnUncheckedC,
+        Bug::RangeMergeEdgesA,
+        Bug::RangeMergeEdgesB,
+        Bug::RangeMergeEdgesC,
+        Bug::RangeMergeEdgesD,
+        Bug::RootUnprotected,
+        Bug::TokenLifetimeA,
+        Bug::TokenLifetimeB,
+        Bug::TokenLifetimeC,
     ];
 
     /// The name on the command line and in reports: `slug` or `slug/x` for a sub-switch.
@@ -29,6 +117,34 @@ impl Bug {
             Bug::AuthnChangepwToctouA => "authn-changepw-toctou/a",
             Bug::AuthnChangepwToctouB => "authn-changepw-toctou/b",
             Bug::AuthnChangepwToctouC => "authn-changepw-toctou/c",
+            Bug::TokenActivationLag => "token-activation-lag",
+            Bug::CredentialChangeKeepsTokensA => "credential-change-keeps-tokens/a",
+            Bug::CredentialChangeKeepsTokensB => "credential-change-keeps-tokens/b",
+            Bug::DisableKeepsTokensA => "disable-keeps-tokens/a",
+            Bug::DisableKeepsTokensB => "disable-keeps-tokens/b",
+            Bug::TokenTableVolatile => "token-table-volatile",
+            Bug::StaleMemberCheckA => "stale-member-check/a",
+            Bug::StaleMemberCheckB => "stale-member-check/b",
+            Bug::StaleMemberCheckC => "stale-member-check/c",
+            Bug::CheckAtApiLayerA => "check-at-api-layer/a",
+            Bug::CheckAtApiLayerB => "check-at-api-layer/b",
+            Bug::AuthRevisionIgnoredA => "auth-revision-ignored/a",
+            Bug::AuthRevisionIgnoredB => "auth-revision-ignored/b",
+            Bug::SerializableNoRecheckA => "serializable-no-recheck/a",
+            Bug::SerializableNoRecheckB => "serializable-no-recheck/b",
+            Bug::RoleDeleteKeepsCache => "role-delete-keeps-cache",
+            Bug::RoleDeleteKeepsMembership => "role-delete-keeps-membership",
+            Bug::NestedTxnUncheckedA => "nested-txn-unchecked/a",
+            Bug::NestedTxnUncheckedB => "nested-txn-unchecked/b",
+            Bug::NestedTxnUncheckedC => "nested-txn-unchecked/c",
+            Bug::RangeMergeEdgesA => "range-merge-edges/a",
+            Bug::RangeMergeEdgesB => "range-merge-edges/b",
+            Bug::RangeMergeEdgesC => "range-merge-edges/c",
+            Bug::RangeMergeEdgesD => "range-merge-edges/d",
+            Bug::RootUnprotected => "root-unprotected",
+            Bug::TokenLifetimeA => "token-lifetime/a",
+            Bug::TokenLifetimeB => "token-lifetime/b",
+            Bug::TokenLifetimeC => "token-lifetime/c",
         }
     }
 

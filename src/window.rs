@@ -10,16 +10,20 @@ pub enum Window {
     TokenResolvedToProposed,
     /// Linearizable read: the barrier has been passed, permission is not yet decided.
     ReadIndexToCheck,
+    /// Read: permission has been decided, the keys are not yet read. Without a planted bug both come from one view, so that
+    /// nothing can slip in.
+    CheckToRead,
     /// Member: a batch is durable, its view is not yet published.
     CommitToPublish,
 }
 
 impl Window {
     /// Every window, in the order of the coverage table.
-    pub const ALL: [Window; 4] = [
+    pub const ALL: [Window; 5] = [
         Window::PasswordCheckedToProposed,
         Window::TokenResolvedToProposed,
         Window::ReadIndexToCheck,
+        Window::CheckToRead,
         Window::CommitToPublish,
     ];
 
@@ -29,6 +33,7 @@ impl Window {
             Window::PasswordCheckedToProposed => "password-checked-to-proposed",
             Window::TokenResolvedToProposed => "token-resolved-to-proposed",
             Window::ReadIndexToCheck => "read-index-to-check",
+            Window::CheckToRead => "check-to-read",
             Window::CommitToPublish => "commit-to-publish",
         }
     }

@@ -37,16 +37,16 @@ struct Client {
     sessions: BTreeMap<String, Session>,
 }
 
-/// Runs client number `number` of the plan to the end of its steps.
-pub(crate) async fn run(world: Arc<World>, number: usize) {
+/// Runs the plan's client at `planned`, called `name` and numbered from 1, to the end of its steps.
+pub(crate) async fn run(world: Arc<World>, planned: usize, name: String, number: u64) {
     let plan = Arc::clone(&world.plan);
-    let planned = &plan.clients[number];
+    let planned = &plan.clients[planned];
     let mut client = Client {
-        caller: Caller::new(planned.name.as_str(), world.seed, world.recorder.clone()),
+        caller: Caller::new(name, world.seed, world.recorder.clone()),
         members: planned.member.clone(),
         retry: planned.retry,
         turn: 0,
-        rng: Rng::new(world.seed, Purpose::Workload(number as u64 + 1)),
+        rng: Rng::new(world.seed, Purpose::Workload(number)),
         sessions: BTreeMap::new(),
         world,
     };

@@ -45,7 +45,7 @@ impl Seen {
     pub fn count(plan: &Plan, history: &History) -> Seen {
         let mut seen = Seen::default();
         for (client, op, outcome) in calls(history) {
-            if !plan.clients.iter().any(|known| known.name == client) {
+            if !plan.clients.iter().any(|known| known.is_called(client)) {
                 continue;
             }
             let login = matches!(op, Op::Login { .. });
@@ -120,7 +120,7 @@ pub fn longest_gap(plan: &Plan, history: &History) -> Option<Gap> {
     for event in &history.events {
         match &event.what {
             What::Invoke { call, client, .. }
-                if plan.clients.iter().any(|c| c.retry && c.name == *client) =>
+                if plan.clients.iter().any(|c| c.retry && c.is_called(client)) =>
             {
                 owner.insert(*call, client.as_str());
                 waiting.entry(client).or_insert((*call, event.at_us));

@@ -33,6 +33,34 @@ pub struct Header {
     pub bug: Option<String>,
     /// Members, numbered 1 to this.
     pub members: u64,
+    /// How long simple tokens live, and how many there may be.
+    #[serde(default)]
+    pub tokens: TokenRules,
+}
+
+/// How long simple tokens live, and how many there may be: the same on every member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TokenRules {
+    /// Lifetime after the last use, milliseconds of a member's own clock.
+    pub ttl_ms: u64,
+    /// Most live tokens of one user; a further login makes room by ending the one that was least recently refreshed.
+    pub per_user_max: u64,
+    /// Most live tokens of all users; a further login is refused.
+    pub total_max: u64,
+    /// How much faster or slower than true time a member's clock runs at most, millionths.
+    pub drift_ppm: u64,
+}
+
+impl Default for TokenRules {
+    fn default() -> TokenRules {
+        TokenRules {
+            ttl_ms: 300_000,
+            per_user_max: 10_000,
+            total_max: 200_000,
+            drift_ppm: 0,
+        }
+    }
 }
 
 /// One thing that happened.
@@ -155,6 +183,28 @@ pub struct Applied {
     pub kv_revision: i64,
     /// The member's running hash after the entry.
     pub digest: u64,
+    /// For `token-refresh` and `token-expire`: the tokens that the entry names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tokens: Vec<TokenNote>,
+}
+
+/// A token as an entry of the cluster's own names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenNote {
+    /// Log index of the login's entry.
+    pub login_index: u64,
+    /// For an expiry: the reports of use that its proposer had seen. For a refresh: 0.
+    #[serde(default, skip_serializing_if = "is_zero_count")]
+    pub refresh_count: u64,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero_count(number: &u64) -> bool {
+    *number == 0
 }
 
 /// How a call ended.

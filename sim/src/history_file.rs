@@ -271,7 +271,7 @@ impl Order {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::{Applied, Op, Outcome, Reply};
+    use crate::history::{Applied, Op, Outcome, Reply, TokenNote, TokenRules};
 
     const HEADER: &str = r#"{"format":"gatehouse-history","version":1,"scenario":"s","seed":7,"bug":null,"members":3}"#;
     const INVOKE: &str = r#"{"at_us":5,"event":"invoke","call":1,"client":"a","member":2,"op":{"do":"auth-enable"}}"#;
@@ -302,6 +302,7 @@ mod tests {
             seed: u64::MAX,
             bug: Some("authn-changepw-toctou/a".into()),
             members: 3,
+            tokens: TokenRules::default(),
         };
         let login = Op::Login {
             user: "a\n\"\0é".into(),
@@ -336,6 +337,10 @@ mod tests {
                 auth_enabled: true,
                 kv_revision: i64::MAX,
                 digest: u64::MAX,
+                tokens: vec![TokenNote {
+                    login_index: 3,
+                    refresh_count: 1,
+                }],
             }),
             What::Return {
                 call: 1,

@@ -229,6 +229,7 @@ impl Observer for Watch {
                     auth_enabled: meta.auth_enabled,
                     kv_revision: meta.kv_revision,
                     digest: meta.digest,
+                    tokens: Vec::new(),
                 }));
             }
         }

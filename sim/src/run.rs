@@ -115,6 +115,7 @@ pub fn run(plan: &Arc<Plan>, seed: u64, options: &Options) -> Run {
         seed,
         bug: bug.map(|bug| bug.slug().to_owned()),
         members: plan.cluster.members,
+        tokens: plan.token_rules(),
     };
     let (trace_hash, ops, virtual_time) = (record.trace.digest(), record.calls, record.elapsed);
     let own = own_objection(plan, options, &ended, &record);
@@ -217,9 +218,16 @@ async fn phases(plan: Arc<Plan>, seed: u64, recorder: Recorder) -> Ended {
 async fn safety(world: &Arc<World>) {
     let faults = faults::start(world);
     let machine = world.cluster.clients();
-    let number = world.plan.clients.len();
-    let clients: Vec<_> = (0..number)
-        .map(|number| machine.spawn(clients::run(Arc::clone(world), number)))
+    let planned = world.plan.clients.iter().enumerate();
+    let named = planned.flat_map(|(planned, client)| {
+        let names = client.names().into_iter();
+        names.map(move |name| (planned, name))
+    });
+    let clients: Vec<_> = (1..)
+        .zip(named)
+        .map(|(number, (planned, name))| {
+            machine.spawn(clients::run(Arc::clone(world), planned, name, number))
+        })
         .collect();
     for client in clients {
         // Nothing aborts a client, and one that panics ends the whole simulation.
@@ -325,6 +333,7 @@ fn objection(kind: VerdictKind, property: &str, sentence: String) -> Verdict {
         property: Some(property.to_owned()),
         sentence,
         calls: Vec::new(),
+        explanation: Vec::new(),
     }
 }
 

@@ -13,6 +13,10 @@ pub struct Verdict {
     pub sentence: String,
     /// Numbers of the calls that the sentence names.
     pub calls: Vec<u64>,
+    /// For whoever wants to know more: the smallest set of calls that cannot be ordered, the state before and after, a
+    /// line each, in plain words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub explanation: Vec<String>,
 }
 
 /// In one word.
@@ -39,6 +43,7 @@ impl Verdict {
             property: None,
             sentence: String::new(),
             calls: Vec::new(),
+            explanation: Vec::new(),
         }
     }
 
@@ -49,6 +54,7 @@ impl Verdict {
             property: Some(property.to_owned()),
             sentence,
             calls,
+            explanation: Vec::new(),
         }
     }
 }

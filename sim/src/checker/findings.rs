@@ -44,6 +44,7 @@ pub(super) fn undecided(sentence: String, calls: Vec<u64>) -> Verdict {
         property: Some("history".to_owned()),
         sentence,
         calls,
+        explanation: Vec::new(),
     }
 }
 

@@ -265,6 +265,11 @@ fn difference(one: &Applied, other: &Applied) -> Option<String> {
             other.kv_revision.to_string(),
         ),
         ("digest", one.digest.to_string(), other.digest.to_string()),
+        (
+            "tokens",
+            format!("{:?}", one.tokens),
+            format!("{:?}", other.tokens),
+        ),
     ];
     let (name, one, other) = fields.into_iter().find(|(_, one, other)| one != other)?;
     Some(format!("{name} `{one}` and `{other}`"))
@@ -285,6 +290,7 @@ fn is_same(one: &Applied, other: &Applied) -> bool {
         auth_enabled,
         kv_revision,
         digest,
+        tokens,
     } = one;
     *index == other.index
         && *term == other.term
@@ -297,6 +303,7 @@ fn is_same(one: &Applied, other: &Applied) -> bool {
         && *auth_enabled == other.auth_enabled
         && *kv_revision == other.kv_revision
         && *digest == other.digest
+        && *tokens == other.tokens
 }
 
 /// Whether an entry's kind is that of the operation: its tag in histories and plans, or, for a login, etcd's name.

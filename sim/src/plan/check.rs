@@ -1,7 +1,7 @@
 //! Refuses plans that parse but that no run could make sense of: numbers out of range, members, labels, windows and
 //! bugs that do not exist, steps that wait for each other. Each refusal names the field and says what is allowed.
 
-use super::{Fault, FaultKind, Members, Plan, Span, Step, VERSION};
+use super::{Client, Fault, FaultKind, Members, Plan, Span, Step, VERSION};
 use crate::history::Op;
 use gatehouse::planted::Bug;
 use gatehouse::window::Window;
@@ -10,7 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Most members: etcd advises against more than 7.
 pub(super) const MEMBERS_MAX: u64 = 7;
 /// Most clients; each is a task with a connection to every member.
-pub(super) const CLIENTS_MAX: usize = 64;
+pub(super) const CLIENTS_MAX: u64 = 64;
+/// Fastest and slowest clock of a member, millionths: a tenth, a hundred times what real clocks do.
+pub(super) const DRIFT_PPM_MAX: u64 = 100_000;
+/// Shortest lifetime of tokens: reports of use are sent four times in a lifetime, from tick to tick.
+pub(super) const TOKEN_TTL_HEARTBEATS_MIN: u64 = 10;
 /// Most steps of a plan, repetitions counted; keeps a history within what the judge takes.
 pub(super) const STEPS_MAX: u64 = 10_000;
 /// Most faults.
@@ -101,10 +105,14 @@ impl Plan {
         }
         latency("network.latency_ms", self.network.latency_ms)?;
         rate("network.loss", self.network.loss, 0.5)?;
-        if self.clients.len() > CLIENTS_MAX {
+        self.check_drift()?;
+        self.check_tokens()?;
+        let clients = self.clients.iter().map(|client| client.copies.unwrap_or(1));
+        let clients = clients.fold(0_u64, u64::saturating_add);
+        if clients > CLIENTS_MAX {
             return wrong(
                 "client",
-                format!("{} clients, the limit is {CLIENTS_MAX}", self.clients.len()),
+                format!("{clients} clients, the limit is {CLIENTS_MAX}"),
             );
         }
         if self.faults.len() > FAULTS_MAX {
@@ -112,6 +120,47 @@ impl Plan {
                 "fault",
                 format!("{} faults, the limit is {FAULTS_MAX}", self.faults.len()),
             );
+        }
+        Ok(())
+    }
+
+    fn check_drift(&self) -> Checked {
+        let drifts = &self.cluster.drift_ppm;
+        let field = "cluster.drift_ppm";
+        if drifts.len() as u64 > self.cluster.members {
+            let (named, members) = (drifts.len(), self.cluster.members);
+            return wrong(field, format!("{named} clocks for {members} members"));
+        }
+        match drifts
+            .iter()
+            .find(|drift| drift.unsigned_abs() > DRIFT_PPM_MAX)
+        {
+            Some(drift) => wrong(
+                field,
+                format!("-{DRIFT_PPM_MAX} to {DRIFT_PPM_MAX}, not {drift}"),
+            ),
+            None => Ok(()),
+        }
+    }
+
+    fn check_tokens(&self) -> Checked {
+        let tokens = &self.tokens;
+        if tokens.ttl_ms < self.cluster.heartbeat_ms * TOKEN_TTL_HEARTBEATS_MIN {
+            let least = self.cluster.heartbeat_ms * TOKEN_TTL_HEARTBEATS_MIN;
+            let problem = format!(
+                "{TOKEN_TTL_HEARTBEATS_MIN} heartbeats ({least}) at least, not {}",
+                tokens.ttl_ms
+            );
+            return wrong("tokens.ttl_ms", problem);
+        }
+        time("tokens.ttl_ms", tokens.ttl_ms)?;
+        for (field, most) in [
+            ("tokens.per_user_max", tokens.per_user_max),
+            ("tokens.total_max", tokens.total_max),
+        ] {
+            if most == 0 {
+                return wrong(field, "1 at least, or nobody could log in");
+            }
         }
         Ok(())
     }
@@ -186,11 +235,11 @@ impl Plan {
         let mut names = BTreeSet::new();
         for client in &self.clients {
             name("client, name", &client.name)?;
-            if !names.insert(client.name.as_str()) {
-                return wrong(
-                    "client, name",
-                    format!("two clients are called \"{}\"", client.name),
-                );
+            for name in client.names() {
+                if names.contains(&name) {
+                    return wrong("client, name", format!("two clients are called \"{name}\""));
+                }
+                names.insert(name);
             }
             if client.name == "setup" || client.name.starts_with("liveness") {
                 return wrong(
@@ -202,6 +251,9 @@ impl Plan {
                 &format!("client \"{}\", member", client.name),
                 &client.member,
             )?;
+            if client.copies == Some(0) {
+                return wrong(format!("client \"{}\", copies", client.name), "1 at least");
+            }
         }
         for (at, step) in self.setup.iter().enumerate() {
             let when = &step.when;
@@ -214,11 +266,16 @@ impl Plan {
                 return wrong(format!("setup, step {}", at + 1), problem);
             }
         }
-        let mut total = 0_u64;
         for (field, step) in self.steps() {
             self.check_step(&field, step)?;
-            total = total.saturating_add(step.times());
         }
+        let of_client = |client: &Client| {
+            let once = client.steps.iter().map(Step::times);
+            once.fold(0, u64::saturating_add)
+                .saturating_mul(client.copies.unwrap_or(1))
+        };
+        let total = self.clients.iter().map(of_client);
+        let total = total.fold(self.setup.len() as u64, u64::saturating_add);
         if total > STEPS_MAX {
             return wrong(
                 "client, steps",
@@ -267,6 +324,15 @@ impl Plan {
     }
 
     fn check_labels(&self) -> Checked {
+        let copied = |client: &&Client| {
+            client.copies.is_some() && client.steps.iter().any(|step| step.when.label.is_some())
+        };
+        if let Some(client) = self.clients.iter().find(copied) {
+            return wrong(
+                format!("client \"{}\", copies", client.name),
+                "a step with a label that several clients run has no single moment to wait for",
+            );
+        }
         let mut labels: BTreeMap<&str, &Step> = BTreeMap::new();
         for (field, step) in self.steps() {
             let Some(label) = &step.when.label else {

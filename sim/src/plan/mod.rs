@@ -16,6 +16,7 @@ pub use fault::{Direction, Fault, FaultKind, FaultTime};
 pub use read::{ReadError, read};
 pub use step::{DEFAULT_SESSION, Expected, Step, TIMEOUT_MS, When};
 
+use crate::history::TokenRules;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -51,6 +52,9 @@ pub struct Plan {
     /// The servers.
     #[serde(default)]
     pub cluster: Cluster,
+    /// How long simple tokens live, and how many there may be.
+    #[serde(default)]
+    pub tokens: Tokens,
     /// What lies between them.
     #[serde(default)]
     pub network: Network,
@@ -93,6 +97,10 @@ pub struct Cluster {
     pub heartbeat_ms: u64,
     /// How long a follower waits for a leader, milliseconds; at least five heartbeats.
     pub election_ms: u64,
+    /// How much faster (or slower, below 0) than true time each member's clock runs, millionths, in order of members;
+    /// those that are not named run true.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub drift_ppm: Vec<i64>,
 }
 
 impl Default for Cluster {
@@ -101,6 +109,35 @@ impl Default for Cluster {
             members: 3,
             heartbeat_ms: 100,
             election_ms: 1_000,
+            drift_ppm: Vec::new(),
+        }
+    }
+}
+
+/// Simple tokens: the same on every member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Tokens {
+    /// Lifetime after the last use, milliseconds of a member's own clock.
+    pub ttl_ms: u64,
+    /// Most live tokens of one user.
+    pub per_user_max: u64,
+    /// Most live tokens of all users.
+    pub total_max: u64,
+}
+
+impl Default for Tokens {
+    fn default() -> Tokens {
+        let TokenRules {
+            ttl_ms,
+            per_user_max,
+            total_max,
+            drift_ppm: _,
+        } = TokenRules::default();
+        Tokens {
+            ttl_ms,
+            per_user_max,
+            total_max,
         }
     }
 }
@@ -155,8 +192,49 @@ pub struct Client {
     /// a call of its own in the history. Without it, a failed call is simply over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retry: bool,
+    /// How many clients do the same, each with draws of its own; they are called `name-1`, `name-2` and so on. 1 if not
+    /// said. Only labels of other clients can be waited for then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copies: Option<u64>,
     /// What it does.
     pub steps: Vec<Step>,
+}
+
+impl Plan {
+    /// What the judge must know about tokens.
+    pub fn token_rules(&self) -> TokenRules {
+        let drifts = self.cluster.drift_ppm.iter();
+        TokenRules {
+            ttl_ms: self.tokens.ttl_ms,
+            per_user_max: self.tokens.per_user_max,
+            total_max: self.tokens.total_max,
+            drift_ppm: drifts.map(|drift| drift.unsigned_abs()).max().unwrap_or(0),
+        }
+    }
+}
+
+impl Client {
+    /// The names under which it runs: its own, or one for each copy.
+    pub fn names(&self) -> Vec<String> {
+        match self.copies {
+            None => vec![self.name.clone()],
+            Some(copies) => (1..=copies)
+                .map(|copy| format!("{}-{copy}", self.name))
+                .collect(),
+        }
+    }
+
+    /// Whether `name` is one of its names.
+    pub fn is_called(&self, name: &str) -> bool {
+        match self.copies {
+            None => self.name == name,
+            Some(copies) => name
+                .strip_prefix(self.name.as_str())
+                .and_then(|rest| rest.strip_prefix('-'))
+                .and_then(|copy| copy.parse().ok())
+                .is_some_and(|copy: u64| (1..=copies).contains(&copy)),
+        }
+    }
 }
 
 /// One member or several: `2`, `[1, 3]` (taken in turn), `"any"`, `"leader"`, `"follower"` or `"last-follower"`.

@@ -3,6 +3,7 @@
 use super::split::split;
 use super::{Members, Span};
 use crate::history::{Op, Outcome};
+use crate::model::Refusal;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// How long a call may take from its client's view when the step does not say, milliseconds.
@@ -79,7 +80,7 @@ const WHEN_FIELDS: [&str; 11] = [
 
 /// What a scenario expects of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Expected {
     /// It is done.
     Ok,
@@ -87,18 +88,32 @@ pub enum Expected {
     Refused,
     /// It is refused for lack of a right.
     Denied,
+    /// Its token is refused as invalid.
+    InvalidToken,
+    /// Its auth revision is refused as old.
+    OldRevision,
+    /// It is done, or refused because its auth revision is old.
+    OkOrOldRevision,
+    /// The cluster could not, now.
+    Unavailable,
 }
 
 impl Expected {
     /// Whether `outcome` is what was expected; an unknown one may be anything.
     pub fn met_by(self, outcome: &Outcome) -> bool {
-        match (self, outcome) {
-            (Expected::Ok, Outcome::Ok(_))
-            | (Expected::Refused, Outcome::Refused { .. })
-            | (_, Outcome::Unknown { .. }) => true,
-            (Expected::Denied, Outcome::Refused { code, .. }) => code == "PermissionDenied",
-            (Expected::Ok, Outcome::Refused { .. })
-            | (Expected::Refused | Expected::Denied, Outcome::Ok(_)) => false,
+        let (code, message) = match outcome {
+            Outcome::Unknown { .. } => return true,
+            Outcome::Ok(_) => return matches!(self, Expected::Ok | Expected::OkOrOldRevision),
+            Outcome::Refused { code, message } => (code.as_str(), message.as_str()),
+        };
+        let says = |refusal| Refusal::from_message(message) == Some(refusal);
+        match self {
+            Expected::Ok => false,
+            Expected::Refused => true,
+            Expected::Denied => code == "PermissionDenied",
+            Expected::InvalidToken => says(Refusal::InvalidToken),
+            Expected::OldRevision | Expected::OkOrOldRevision => says(Refusal::OldRevision),
+            Expected::Unavailable => code == "Unavailable",
         }
     }
 }

@@ -188,6 +188,7 @@ impl Script {
             auth_enabled: next.accounts().is_enabled(),
             kv_revision: next.kv_revision(),
             digest: index * 7919 + request_id,
+            tokens: Vec::new(),
         });
         self.states.push(next);
         for member in 1..=MEMBERS {
