@@ -10,6 +10,7 @@ mod keyspace;
 mod passwords;
 mod refusal;
 mod span;
+mod tokens;
 mod transaction;
 
 pub use accounts::Accounts;
@@ -17,9 +18,10 @@ pub use keyspace::Keyspace;
 pub use passwords::Passwords;
 pub use refusal::Refusal;
 pub use span::Span;
+pub use tokens::{End, Ending, Token};
 
-use crate::history::{AuthStatus, Op, Reply};
-use std::collections::BTreeMap;
+use crate::history::{AuthStatus, Op, Reply, TokenRules};
+use tokens::Tokens;
 
 /// Who asks, as the log entry says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,33 +38,27 @@ pub enum Caller {
     },
 }
 
-/// A token that the log says was issued.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Token {
-    /// Whom it names.
-    pub user: String,
-    /// Index of the login's entry.
-    pub index: u64,
-    /// Auth revision at that index.
-    pub auth_revision: u64,
-    /// Epochs of the user in which the presented password was the user's, within the login's interval. The token is
-    /// good while the user's epoch is one of them, wherever it was really minted (property P6).
-    pub epochs: Vec<u64>,
-}
-
 /// Replicated state after one log index.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     accounts: Accounts,
     keys: Keyspace,
     passwords: Passwords,
-    tokens: BTreeMap<u64, Token>,
+    tokens: Tokens,
 }
 
 impl Model {
     /// The state of a new cluster.
     pub fn new() -> Self {
         Model::default()
+    }
+
+    /// The state of a new cluster with these limits on tokens.
+    pub fn with_rules(rules: TokenRules) -> Self {
+        Model {
+            tokens: Tokens::new(rules),
+            ..Model::default()
+        }
     }
 
     /// Users, roles and the flag.
@@ -78,21 +74,6 @@ impl Model {
     /// Every user's passwords and epochs so far.
     pub fn passwords(&self) -> &Passwords {
         &self.passwords
-    }
-
-    /// The token of a login, if the log says that it was issued.
-    pub fn token(&self, login: u64) -> Option<&Token> {
-        self.tokens.get(&login)
-    }
-
-    /// Whether the token of `login` is good now: its user exists, and in an epoch that the token belongs to.
-    pub fn is_alive(&self, login: u64) -> bool {
-        let Some(token) = self.tokens.get(&login) else {
-            return false;
-        };
-        self.accounts
-            .epoch(&token.user)
-            .is_some_and(|epoch| token.epochs.contains(&epoch))
     }
 
     /// Decides a call and carries it out. Logins are not decided here: see [`Model::issue`].
@@ -137,13 +118,16 @@ impl Model {
         let was_right = !epochs.is_empty();
         let auth_revision = self.accounts.revision();
         let user = user.to_owned();
-        self.tokens.insert(
+        self.tokens.issue(
             login,
             Token {
                 user,
                 index,
                 auth_revision,
                 epochs,
+                refreshes: 0,
+                refreshed_at: index,
+                end: None,
             },
         );
         was_right
@@ -161,8 +145,16 @@ impl Model {
             | Op::RoleGet { .. }
             | Op::RoleList {} => self.look_up(op),
             _ => {
+                let was_on = self.accounts.is_enabled();
                 self.accounts.perform(op);
                 self.passwords.note(index, op, &self.accounts);
+                match op {
+                    Op::UserDelete { user } | Op::ChangePassword { user, .. } => {
+                        self.tokens.end_epoch(Some(user), index);
+                    }
+                    Op::AuthDisable {} if was_on => self.tokens.end_epoch(None, index),
+                    _ => {}
+                }
                 Reply {
                     revision: self.kv_revision(),
                     ..Reply::default()
