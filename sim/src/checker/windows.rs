@@ -46,8 +46,8 @@ pub(super) struct Windows {
     opening: BTreeMap<u64, Vec<u64>>,
     closing: BTreeMap<u64, Vec<u64>>,
     waiting: BTreeMap<u64, Waiting>,
-    /// Auth changes when the waiting were last looked at.
-    generation: u64,
+    /// Auth changes, and tokens that had ended, when the waiting were last looked at.
+    seen: (u64, u64),
 }
 
 impl Windows {
@@ -118,9 +118,10 @@ impl Windows {
             );
             to_try.insert(*call);
         }
-        // Only an auth change can explain what the state before it did not.
-        if generation != self.generation {
-            self.generation = generation;
+        // Only an auth change or the end of a token can explain what the state before it did not.
+        let now = (generation, replay.model.tokens_ended());
+        if now != self.seen {
+            self.seen = now;
             to_try.extend(self.waiting.keys());
         }
         for call in to_try {

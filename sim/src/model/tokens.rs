@@ -56,6 +56,8 @@ pub(super) struct Tokens {
     /// Each user's held tokens, the least recently refreshed first: index of the last report, index of the login.
     held: BTreeMap<String, BTreeSet<(u64, u64)>>,
     held_in_all: u64,
+    /// Tokens that have ended.
+    ended: u64,
 }
 
 impl Tokens {
@@ -123,6 +125,7 @@ impl Tokens {
     fn end(&mut self, issued: u64, index: u64, why: Ending) -> Option<u64> {
         let token = held_token(&self.logins, &mut self.issued, issued)?;
         token.end = Some(End { index, why });
+        self.ended += 1;
         if let Some(held) = self.held.get_mut(&token.user) {
             self.held_in_all -= u64::from(held.remove(&(token.refreshed_at, issued)));
         }
@@ -158,6 +161,11 @@ impl Model {
             let epoch = self.accounts.epoch(&token.user);
             epoch.is_some_and(|epoch| token.epochs.contains(&epoch))
         })
+    }
+
+    /// Counts the tokens that have ended so far.
+    pub fn tokens_ended(&self) -> u64 {
+        self.tokens.ended
     }
 
     /// Whether a login of `user` would be given a token, as far as the limits go.
