@@ -36,8 +36,8 @@ pub enum Bug {
     CheckAtApiLayerA,
     /// The same for admin calls. Noticed by P1 and P2.
     CheckAtApiLayerB,
-    /// Apply takes the user's name from the entry without asking whether the credential that gave it still lives.
-    /// Noticed by P6.
+    /// Apply takes the user's name from the entry, and asks neither whether the credential that gave it still lives nor
+    /// under which auth revision it was resolved. Noticed by P6.
     AuthRevisionIgnoredA,
     /// Apply compares the auth revision with itself instead of with the one under which the token was resolved. Noticed by
     /// P1.
