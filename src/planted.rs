@@ -148,6 +148,36 @@ impl Bug {
         }
     }
 
+    /// The properties (as in `scenarios/README.md`) of which one must notice it.
+    pub fn properties(self) -> &'static [&'static str] {
+        match self {
+            Bug::AuthnChangepwToctouA
+            | Bug::AuthnChangepwToctouC
+            | Bug::CredentialChangeKeepsTokensA
+            | Bug::DisableKeepsTokensA => &["P6"],
+            Bug::AuthnChangepwToctouB | Bug::DisableKeepsTokensB => &["P5"],
+            Bug::TokenActivationLag | Bug::TokenLifetimeA | Bug::TokenLifetimeC => &["P7"],
+            Bug::CredentialChangeKeepsTokensB => &["P6", "P15"],
+            Bug::TokenTableVolatile => &["P7", "P9"],
+            Bug::StaleMemberCheckA => &["P1", "P2", "P3"],
+            Bug::StaleMemberCheckB | Bug::CheckAtApiLayerA | Bug::CheckAtApiLayerB => &["P1", "P2"],
+            Bug::StaleMemberCheckC => &["P2", "P3", "P6"],
+            Bug::AuthRevisionIgnoredA => &["P1", "P6"],
+            Bug::AuthRevisionIgnoredB => &["P1"],
+            Bug::SerializableNoRecheckA | Bug::SerializableNoRecheckB => &["P4"],
+            Bug::RoleDeleteKeepsCache => &["P2"],
+            Bug::RoleDeleteKeepsMembership => &["P15"],
+            Bug::NestedTxnUncheckedA | Bug::NestedTxnUncheckedB => &["P1", "P12"],
+            Bug::NestedTxnUncheckedC => &["P12"],
+            Bug::RangeMergeEdgesA
+            | Bug::RangeMergeEdgesB
+            | Bug::RangeMergeEdgesC
+            | Bug::RangeMergeEdgesD => &["P14"],
+            Bug::RootUnprotected => &["P16"],
+            Bug::TokenLifetimeB => &["P17"],
+        }
+    }
+
     /// The switches that a name selects: one for `slug/x`, all of a bug's for `slug`, none for an unknown name.
     pub fn named(name: &str) -> Vec<Bug> {
         let selects = |bug: &Bug| {
