@@ -150,7 +150,8 @@ fn pair(pair: &Pair) -> String {
     )
 }
 
-fn grant(grant: &Grant) -> String {
+/// `readwrite /app/../app0`.
+pub(super) fn grant(grant: &Grant) -> String {
     let kind = format!("{:?}", grant.kind).to_lowercase();
     format!("{kind} {}", range(&grant.key, &grant.range_end))
 }

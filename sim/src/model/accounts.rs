@@ -114,6 +114,26 @@ impl Accounts {
         self.is_admin(name) || is_covered(grants.flat_map(|held| held.iter()), to_write, span)
     }
 
+    /// Every permission that the user holds through a role.
+    pub fn grants_of(&self, name: &str) -> Vec<&Grant> {
+        let roles = self.user(name).into_iter().flat_map(|user| &user.roles);
+        roles
+            .filter_map(|role| self.roles.get(role))
+            .flat_map(|grants| grants.iter())
+            .collect()
+    }
+
+    /// Names of those who hold the role.
+    pub fn holders_of(&self, role: &str) -> Vec<Text> {
+        let holds = |user: &&Text| self.holds(user, role);
+        self.users.keys().filter(holds).cloned().collect()
+    }
+
+    /// Whether somebody can still administer: while auth is on, the user `root` must exist and hold the role `root`.
+    pub fn is_administrable(&self) -> bool {
+        !self.enabled || self.is_admin(ROOT)
+    }
+
     /// The user's roles in order.
     pub fn roles_of(&self, name: &str) -> Vec<Text> {
         self.user(name)
