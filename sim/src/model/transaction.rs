@@ -241,7 +241,7 @@ mod tests {
         };
         let reply = keys.perform(&txn);
         assert_eq!(reply.responses[1].succeeded, Some(true));
-        assert_eq!(reply.responses[1].kvs, [pair("2", 2, 3, 2)]);
+        assert_eq!(reply.responses[1].responses[0].kvs, [pair("2", 2, 3, 2)]);
         assert_eq!(reply.responses[2].succeeded, Some(false));
     }
 
