@@ -127,6 +127,33 @@ fn steps_that_nobody_could_run_are_refused() {
     ]);
 }
 
+/// A transaction that holds `inner`, as a field of a step.
+fn txn_of(inner: &str) -> String {
+    format!("do = \"txn\", success = [{{ {inner} }}]")
+}
+
+#[test]
+fn transactions_nest_and_hold_data_calls_only() {
+    let put = "do = \"put\", key = \"k\", value = \"v\"";
+    let nested = |depth| (1..=depth).fold(put.to_owned(), |inner, _| txn_of(&inner));
+    let plan = |step: &str| BASE.replacen(put, step, 1);
+    let deep: Plan = toml::from_str(&plan(&nested(8))).unwrap();
+    deep.check().unwrap();
+    let rows = [
+        (
+            nested(9),
+            "client \"alice\", step 2: transactions nest at most 8 deep",
+        ),
+        (
+            txn_of(&txn_of("do = \"user-list\"")),
+            "client \"alice\", step 2: a transaction holds put, get, delete and txn only",
+        ),
+    ];
+    for (step, message) in rows {
+        assert_eq!(refusal(&plan(&step)), message);
+    }
+}
+
 #[test]
 fn faults_and_windows_are_checked() {
     let rows = [
