@@ -4,6 +4,7 @@
 use super::replay::{Change, Replay};
 use crate::history::Op;
 use crate::model::Accounts;
+use crate::text::Text;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A role that a user lost because one of the two was deleted.
@@ -15,7 +16,7 @@ pub(super) struct Loss {
 }
 
 /// Roles lost by deletion, by user and role.
-type Losses = BTreeMap<(String, String), Loss>;
+type Losses = BTreeMap<(Text, Text), Loss>;
 
 impl Replay<'_, '_> {
     /// What gives `user` the right to `op` at `index` if names bring their old rights with them; none if nothing does.
@@ -32,7 +33,7 @@ impl Replay<'_, '_> {
     /// How `user` lost `role`, if a deletion took it and nothing gave it back up to `index`.
     pub(super) fn lost(&self, user: &str, role: &str, index: u64) -> Option<Loss> {
         let (_, losses) = self.forgetful(index);
-        losses.get(&(user.to_owned(), role.to_owned())).copied()
+        losses.get(&(user.into(), role.into())).copied()
     }
 
     /// The accounts at `index` of a cluster in which a deleted name keeps its roles, or its holders, until it is back.
@@ -64,7 +65,7 @@ impl Replay<'_, '_> {
 }
 
 /// Who loses which role when `op` is done.
-fn taken(accounts: &Accounts, op: &Op) -> BTreeSet<(String, String)> {
+fn taken(accounts: &Accounts, op: &Op) -> BTreeSet<(Text, Text)> {
     match op {
         Op::UserDelete { user } => {
             let roles = accounts.roles_of(user).into_iter();

@@ -5,6 +5,7 @@
 //! observed is compared with it in [`crate::checker`].
 
 mod accounts;
+mod fingerprint;
 mod gate;
 mod keyspace;
 mod passwords;
@@ -21,6 +22,7 @@ pub use span::Span;
 pub use tokens::{End, Ending, Token};
 
 use crate::history::{AuthStatus, Op, Reply, TokenRules};
+use crate::text::Text;
 use tokens::Tokens;
 
 /// Who asks, as the log entry says it.
@@ -38,7 +40,8 @@ pub enum Caller {
     },
 }
 
-/// Replicated state after one log index.
+/// Replicated state after one log index. It is persistent: a clone shares everything with its original and costs nothing
+/// worth counting, whatever it holds.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     accounts: Accounts,
@@ -66,6 +69,17 @@ impl Model {
         &self.accounts
     }
 
+    /// Keys and values.
+    pub fn keys(&self) -> &Keyspace {
+        &self.keys
+    }
+
+    /// A number that two states share if they are equal in all that later decisions and answers depend on, and
+    /// practically never otherwise (128 bits). It does not depend on the machine.
+    pub fn fingerprint(&self) -> u128 {
+        self.accounts.fingerprint() ^ self.keys.fingerprint() ^ self.tokens.fingerprint()
+    }
+
     /// Newest key-value revision; 1 for an empty store.
     pub fn kv_revision(&self) -> i64 {
         self.keys.revision()
@@ -91,6 +105,14 @@ impl Model {
     /// The refusal that the caller must see.
     pub fn decide(&self, caller: Caller, op: &Op) -> Result<(), Refusal> {
         self.admit(caller, op)?;
+        self.check(op)
+    }
+
+    /// Whether a call can be done, once its caller is known to be allowed to ask.
+    ///
+    /// # Errors
+    /// The first condition that does not hold.
+    pub fn check(&self, op: &Op) -> Result<(), Refusal> {
         self.keys.check(op)?;
         self.accounts.check(op)
     }
@@ -117,7 +139,7 @@ impl Model {
         let epochs = self.passwords.epochs_with(user, password, since..=index);
         let was_right = !epochs.is_empty();
         let auth_revision = self.accounts.revision();
-        let user = user.to_owned();
+        let user = Text::from(user);
         self.tokens.issue(
             login,
             Token {

@@ -2,7 +2,8 @@
 
 use super::accounts::Accounts;
 use crate::history::Op;
-use std::collections::BTreeMap;
+use crate::text::Text;
+use imbl::{OrdMap, Vector};
 use std::ops::RangeInclusive;
 
 /// What held from an index on.
@@ -10,15 +11,15 @@ use std::ops::RangeInclusive;
 struct Since {
     index: u64,
     /// Password and epoch without the floor; `None`: no such user.
-    user: Option<(String, u64)>,
+    user: Option<(Text, u64)>,
 }
 
 /// Every user's passwords and epochs, by index.
 #[derive(Clone, Debug, Default)]
 pub struct Passwords {
-    users: BTreeMap<String, Vec<Since>>,
+    users: OrdMap<Text, Vector<Since>>,
     /// From which index on no epoch lay below which auth revision.
-    floors: Vec<(u64, u64)>,
+    floors: Vector<(u64, u64)>,
 }
 
 impl Passwords {
@@ -31,12 +32,12 @@ impl Passwords {
                 let found = accounts.user(user);
                 let user_now = found.map(|found| (found.password.clone(), found.renewed));
                 let past = self.users.entry(user.clone()).or_default();
-                past.push(Since {
+                past.push_back(Since {
                     index,
                     user: user_now,
                 });
             }
-            Op::AuthDisable {} => self.floors.push((index, accounts.epoch_floor())),
+            Op::AuthDisable {} => self.floors.push_back((index, accounts.epoch_floor())),
             _ => {}
         }
     }
@@ -98,8 +99,9 @@ impl Passwords {
     }
 
     fn floor_at(&self, index: u64) -> u64 {
-        let after = self.floors.partition_point(|(from, _)| *from <= index);
-        self.floors[..after].last().map_or(0, |(_, floor)| *floor)
+        let mut floors = self.floors.iter().rev();
+        let last = floors.find(|(from, _)| *from <= index);
+        last.map_or(0, |(_, floor)| *floor)
     }
 }
 
@@ -107,10 +109,11 @@ impl Passwords {
 mod tests {
     use super::super::Model;
     use crate::history::Op;
+    use crate::text::Text;
 
     fn model() -> Model {
         let mut model = Model::new();
-        let user = || "alice".to_owned();
+        let user = || Text::from("alice");
         let add = |password: &str| Op::UserAdd {
             user: user(),
             password: password.into(),
@@ -155,7 +158,7 @@ mod tests {
     #[test]
     fn a_disable_starts_an_epoch_with_the_same_password() {
         let mut model = model();
-        let root = |op: fn(String) -> Op| op("root".into());
+        let root = |op: fn(Text) -> Op| op("root".into());
         let add = root(|user| Op::UserAdd {
             user,
             password: "r".into(),

@@ -2,14 +2,16 @@
 //! that is made for later logins, or by what moves their user's epoch.
 
 use super::Model;
+use super::fingerprint::Blend;
 use crate::history::{TokenNote, TokenRules};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::text::Text;
+use imbl::{OrdMap, OrdSet};
 
 /// A token that the log says was issued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     /// Whom it names.
-    pub user: String,
+    pub user: Text,
     /// Index of the login's entry.
     pub index: u64,
     /// Auth revision at that index.
@@ -50,11 +52,11 @@ pub enum Ending {
 pub(super) struct Tokens {
     rules: TokenRules,
     /// By the login's call number.
-    issued: BTreeMap<u64, Token>,
+    issued: OrdMap<u64, Token>,
     /// Call numbers of the logins, by the index of their entry.
-    logins: BTreeMap<u64, u64>,
+    logins: OrdMap<u64, u64>,
     /// Each user's held tokens, the least recently refreshed first: index of the last report, index of the login.
-    held: BTreeMap<String, BTreeSet<(u64, u64)>>,
+    held: OrdMap<Text, OrdSet<(u64, u64)>>,
     held_in_all: u64,
     /// Tokens that have ended.
     ended: u64,
@@ -72,6 +74,23 @@ impl Tokens {
         self.issued.get(&login)
     }
 
+    /// Of every token what later decisions depend on; no user has an epoch twice, so what ended one by its epoch does not.
+    pub(super) fn fingerprint(&self) -> u128 {
+        let tokens = self.issued.iter().map(|(login, token)| {
+            let mut blend = Blend::of("token");
+            blend.number(*login);
+            blend.text(&token.user);
+            blend.number(token.auth_revision);
+            blend.number(token.refreshes);
+            blend.number(u64::from(token.end.is_some()));
+            for epoch in &token.epochs {
+                blend.number(*epoch);
+            }
+            blend.finish()
+        });
+        tokens.fold(0, |all, one| all ^ one)
+    }
+
     /// Whether a login of `user` finds room: one that ends another token of the same user always does.
     fn has_room(&self, user: &str) -> bool {
         self.is_full(user) || self.held_in_all < self.rules.total_max
@@ -79,28 +98,28 @@ impl Tokens {
 
     /// Whether a further token of `user` must end another.
     fn is_full(&self, user: &str) -> bool {
-        let held = self.held.get(user).map_or(0, BTreeSet::len);
+        let held = self.held.get(user).map_or(0, OrdSet::len);
         held > 0 && held as u64 >= self.rules.per_user_max
     }
 
     /// Adds the token of `login`, and makes room for it among its user's.
     pub(super) fn issue(&mut self, login: u64, token: Token) {
         while self.is_full(&token.user) {
-            let Some((_, oldest)) = self.held.get(&token.user).and_then(BTreeSet::first) else {
+            let Some((_, oldest)) = self.held.get(&token.user).and_then(OrdSet::get_min) else {
                 break;
             };
             self.end(*oldest, token.index, Ending::MadeRoom(login));
         }
         let order = (token.refreshed_at, token.index);
         let held = self.held.entry(token.user.clone()).or_default();
-        self.held_in_all += u64::from(held.insert(order));
+        self.held_in_all += u64::from(held.insert(order).is_none());
         self.logins.insert(token.index, login);
         self.issued.insert(login, token);
     }
 
     /// Ends every token of `user`, or of all users.
     pub(super) fn end_epoch(&mut self, user: Option<&str>, index: u64) {
-        let of_user = |(name, _): &(&String, _)| user.is_none_or(|user| user == name.as_str());
+        let of_user = |(name, _): &(&Text, _)| user.is_none_or(|user| user == name.as_str());
         let held = self.held.iter().filter(of_user);
         let ended: Vec<u64> = held
             .flat_map(|(_, held)| held.iter().map(|(_, issued)| *issued))
@@ -127,7 +146,7 @@ impl Tokens {
         token.end = Some(End { index, why });
         self.ended += 1;
         if let Some(held) = self.held.get_mut(&token.user) {
-            self.held_in_all -= u64::from(held.remove(&(token.refreshed_at, issued)));
+            self.held_in_all -= u64::from(held.remove(&(token.refreshed_at, issued)).is_some());
         }
         self.logins.get(&issued).copied()
     }
@@ -140,8 +159,8 @@ impl Tokens {
 
 /// The token whose login stands at `issued`, if it has not ended.
 fn held_token<'t>(
-    logins: &BTreeMap<u64, u64>,
-    tokens: &'t mut BTreeMap<u64, Token>,
+    logins: &OrdMap<u64, u64>,
+    tokens: &'t mut OrdMap<u64, Token>,
     issued: u64,
 ) -> Option<&'t mut Token> {
     let token = tokens.get_mut(logins.get(&issued)?)?;
@@ -205,7 +224,7 @@ mod tests {
             ..TokenRules::default()
         });
         for (index, user) in (1..).zip(["alice", "bob"]) {
-            let (user, password) = (user.to_owned(), "p".to_owned());
+            let (user, password) = (user.into(), "p".into());
             model.perform(index, &Op::UserAdd { user, password });
         }
         model
@@ -285,7 +304,7 @@ mod tests {
         log_in(&mut model, 3, "alice");
         log_in(&mut model, 4, "bob");
         assert!(!model.has_room("alice"));
-        let (user, password) = ("alice".to_owned(), "q".to_owned());
+        let (user, password) = ("alice".into(), "q".into());
         model.perform(5, &Op::ChangePassword { user, password });
         assert_eq!(alive(&model), [4]);
         assert!(model.has_room("bob"));

@@ -3,6 +3,7 @@
 
 use super::keyspace::Keyspace;
 use crate::history::{Compare, Op, Operand, Pair, Reply};
+use crate::text::Text;
 
 /// A data call at work.
 pub(super) struct Work<'a> {
@@ -10,6 +11,13 @@ pub(super) struct Work<'a> {
     /// Revision that its changes carry.
     revision: i64,
     changed: bool,
+}
+
+/// The branch that a transaction takes, and the same for every operation in it; nothing for what is no transaction.
+#[derive(Default)]
+struct Path {
+    succeeded: bool,
+    inner: Vec<Path>,
 }
 
 impl Keyspace {
@@ -37,6 +45,21 @@ impl Keyspace {
             }
         })
     }
+
+    fn path(&self, op: &Op) -> Path {
+        let Op::Txn {
+            compare,
+            success,
+            failure,
+        } = op
+        else {
+            return Path::default();
+        };
+        let succeeded = self.holds(compare);
+        let branch = if succeeded { success } else { failure };
+        let inner = branch.iter().map(|op| self.path(op)).collect();
+        Path { succeeded, inner }
+    }
 }
 
 impl Work<'_> {
@@ -45,8 +68,14 @@ impl Work<'_> {
         self.changed
     }
 
-    /// Carries out one operation and gives its answer, without a header.
+    /// Carries out one operation and gives its answer, without a header. Comparisons of inner transactions look at the
+    /// keys as they were before the first change, too (etcd's `server/etcdserver/txn/txn.go`, `compareToPath`).
     pub(super) fn run(&mut self, op: &Op) -> Reply {
+        let path = self.keys.path(op);
+        self.follow(op, &path)
+    }
+
+    fn follow(&mut self, op: &Op, path: &Path) -> Reply {
         match op {
             Op::Get { .. } => self.keys.get(op),
             Op::Put {
@@ -60,13 +89,12 @@ impl Work<'_> {
                 prev_kv,
             } => self.delete(key, range_end, *prev_kv),
             Op::Txn {
-                compare,
-                success,
-                failure,
+                success, failure, ..
             } => {
-                let succeeded = self.keys.holds(compare);
+                let succeeded = path.succeeded;
                 let branch = if succeeded { success } else { failure };
-                let responses = branch.iter().map(|op| self.run(op)).collect();
+                let steps = branch.iter().zip(&path.inner);
+                let responses = steps.map(|(op, path)| self.follow(op, path)).collect();
                 Reply {
                     succeeded: Some(succeeded),
                     responses,
@@ -77,11 +105,11 @@ impl Work<'_> {
         }
     }
 
-    fn put(&mut self, key: &str, value: &str, prev_kv: bool) -> Reply {
+    fn put(&mut self, key: &Text, value: &Text, prev_kv: bool) -> Reply {
         let previous = self.keys.pair(key).cloned();
         let pair = Pair {
-            key: key.to_owned(),
-            value: value.to_owned(),
+            key: key.clone(),
+            value: value.clone(),
             create_revision: previous
                 .as_ref()
                 .map_or(self.revision, |previous| previous.create_revision),
@@ -129,7 +157,7 @@ mod tests {
     fn get(key: &str, revision: i64) -> Op {
         Op::Get {
             key: key.into(),
-            range_end: String::new(),
+            range_end: Text::default(),
             serializable: false,
             limit: 0,
             revision,
@@ -196,6 +224,29 @@ mod tests {
     }
 
     #[test]
+    fn comparisons_of_inner_transactions_see_nothing_of_the_outer_ones() {
+        let mut keys = Keyspace::default();
+        keys.perform(&put("a", "1"));
+        let inner = |value: &str| Op::Txn {
+            compare: vec![Compare {
+                key: "a".into(),
+                equals: Operand::Value(value.into()),
+            }],
+            success: vec![get("a", 0)],
+            failure: vec![],
+        };
+        let txn = Op::Txn {
+            compare: vec![],
+            success: vec![put("a", "2"), inner("1"), inner("2")],
+            failure: vec![],
+        };
+        let reply = keys.perform(&txn);
+        assert_eq!(reply.responses[1].succeeded, Some(true));
+        assert_eq!(reply.responses[1].responses[0].kvs, [pair("2", 2, 3, 2)]);
+        assert_eq!(reply.responses[2].succeeded, Some(false));
+    }
+
+    #[test]
     fn an_absent_key_has_version_zero_and_no_value() {
         let keys = Keyspace::default();
         let holds = |equals| {
@@ -207,6 +258,6 @@ mod tests {
         assert!(holds(Operand::Version(0)));
         assert!(holds(Operand::ModRevision(0)));
         assert!(!holds(Operand::Version(1)));
-        assert!(!holds(Operand::Value(String::new())));
+        assert!(!holds(Operand::Value(Text::default())));
     }
 }

@@ -1,6 +1,8 @@
 //! Refuses plans that parse but that no run could make sense of: numbers out of range, members, labels, windows and
 //! bugs that do not exist, steps that wait for each other. Each refusal names the field and says what is allowed.
 
+mod transaction;
+
 use super::{Client, Fault, FaultKind, Members, Plan, Span, Step, VERSION};
 use crate::history::Op;
 use gatehouse::planted::Bug;
@@ -23,8 +25,6 @@ pub(super) const FAULTS_MAX: usize = 1_000;
 pub(super) const TIME_MS_MAX: u64 = 3_600_000;
 /// Longest name of anything, bytes.
 pub(super) const NAME_BYTES_MAX: usize = 100;
-/// Most operations in one branch of a transaction, and most comparisons: the server's own default.
-pub(super) const TXN_OPS_MAX: usize = 128;
 
 /// What is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,13 +64,15 @@ impl Plan {
         }
         time("limit_ms", self.limit_ms)?;
         self.check_cluster()?;
-        for bug in self.shows.iter().chain(&self.bug) {
+        let shown = self.shows.iter().map(|shown| &shown.bug);
+        for bug in shown.chain(&self.bug) {
             if Bug::named(bug).is_empty() {
                 return wrong("bug", format!("there is no planted bug \"{bug}\""));
             }
         }
         self.check_windows()?;
         self.check_steps()?;
+        self.check_shows()?;
         self.check_labels()?;
         self.check_users()?;
         for (at, fault) in self.faults.iter().enumerate() {
@@ -122,6 +124,14 @@ impl Plan {
             );
         }
         Ok(())
+    }
+
+    fn check_shows(&self) -> Checked {
+        let unknown = |name: &&String| !self.clients.iter().any(|client| client.is_called(name));
+        match self.shows.iter().flat_map(|shown| &shown.by).find(unknown) {
+            Some(name) => wrong("shows, by", format!("no client is called \"{name}\"")),
+            None => Ok(()),
+        }
     }
 
     fn check_drift(&self) -> Checked {
@@ -320,7 +330,7 @@ impl Plan {
                 "a login presents no token",
             );
         }
-        txn(field, &step.op)
+        transaction::check(field, &step.op, 1)
     }
 
     fn check_labels(&self) -> Checked {
@@ -556,32 +566,6 @@ fn rate(field: &str, share: f64, most: f64) -> Checked {
     } else {
         wrong(field, format!("0 to {most}, not {share}"))
     }
-}
-
-fn txn(field: &str, op: &Op) -> Checked {
-    let Op::Txn {
-        compare,
-        success,
-        failure,
-    } = op
-    else {
-        return Ok(());
-    };
-    for branch in [success, failure] {
-        if branch.len() > TXN_OPS_MAX || compare.len() > TXN_OPS_MAX {
-            return wrong(
-                field,
-                format!("at most {TXN_OPS_MAX} operations in a branch"),
-            );
-        }
-        if !branch
-            .iter()
-            .all(|op| matches!(op, Op::Put { .. } | Op::Get { .. } | Op::Delete { .. }))
-        {
-            return wrong(field, "a transaction holds put, get and delete only");
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

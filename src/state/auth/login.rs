@@ -37,7 +37,7 @@ impl AuthStore {
             kind,
             prefix_hash,
         } = login;
-        if !self.enabled {
+        if !self.enabled && !planted(Bug::DisableKeepsTokensB) {
             return Err(ApplyError::AuthNotEnabled);
         }
         let user = self.users.get(&name).ok_or(ApplyError::AuthFailed)?;

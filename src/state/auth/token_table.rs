@@ -53,6 +53,19 @@ impl TokenTable {
         keys
     }
 
+    /// Moves the tokens of `user` to another epoch; gives them as they are now, in order.
+    pub(super) fn rebind(&mut self, user: &UserName, epoch: u64) -> Vec<(TokenKey, TokenRecord)> {
+        let keys = self.by_user.get(user).into_iter().flatten();
+        let mut rebound = Vec::new();
+        for key in keys {
+            if let Some(record) = self.by_key.get_mut(key) {
+                record.epoch = epoch;
+                rebound.push((*key, record.clone()));
+            }
+        }
+        rebound
+    }
+
     /// Drops every token; gives their keys, in order.
     pub(super) fn clear(&mut self) -> Vec<TokenKey> {
         self.by_user.clear();

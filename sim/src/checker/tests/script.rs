@@ -102,7 +102,7 @@ impl Script {
             client: client.into(),
             member,
             token,
-            op,
+            op: Box::new(op),
         });
         call
     }
@@ -281,7 +281,7 @@ impl Script {
         let from = self.applied.insert(member, self.index()).unwrap_or(0);
         let entries: Vec<Applied> = self.log[usize::try_from(from).unwrap()..].to_vec();
         for entry in entries {
-            self.push(What::Applied(Applied { member, ..entry }));
+            self.push(What::Applied(Box::new(Applied { member, ..entry })));
         }
     }
 
@@ -314,7 +314,7 @@ impl Script {
 
     pub(super) fn end(&mut self, call: u64, answer: Answer) {
         let outcome = match answer {
-            Ok(reply) => Outcome::Ok(reply),
+            Ok(reply) => Outcome::Ok(Box::new(reply)),
             Err(refusal) => refused(refusal),
         };
         self.push(What::Return { call, outcome });
@@ -421,7 +421,7 @@ impl Script {
 
     fn user_of(&self, login: u64) -> String {
         match &self.calls[&login].2 {
-            Op::Login { user, .. } => user.clone(),
+            Op::Login { user, .. } => user.to_string(),
             _ => String::new(),
         }
     }
@@ -448,7 +448,7 @@ pub(super) fn kind(op: &Op) -> &'static str {
 pub(super) fn refused(refusal: Refusal) -> Outcome {
     Outcome::Refused {
         code: "FailedPrecondition".into(),
-        message: format!("etcdserver: {}", refusal.text()),
+        message: format!("etcdserver: {}", refusal.text()).into(),
     }
 }
 
@@ -513,7 +513,7 @@ pub(super) fn put(key: &str, value: &str) -> Op {
 pub(super) fn get(key: &str) -> Op {
     Op::Get {
         key: key.into(),
-        range_end: String::new(),
+        range_end: "".into(),
         serializable: false,
         limit: 0,
         revision: 0,
@@ -524,7 +524,7 @@ pub(super) fn get(key: &str) -> Op {
 pub(super) fn local_get(key: &str) -> Op {
     Op::Get {
         key: key.into(),
-        range_end: String::new(),
+        range_end: "".into(),
         serializable: true,
         limit: 0,
         revision: 0,
