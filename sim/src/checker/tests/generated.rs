@@ -147,7 +147,7 @@ impl Run {
                 self.commit(late);
             }
             6 => self.lose(number),
-            7 => self.own_entry(),
+            7..13 => self.own_entry(),
             _ => {
                 let stage = self.clients[number].stage;
                 self.clients[number].stage = self.advance(number, stage);

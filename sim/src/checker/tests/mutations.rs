@@ -56,7 +56,7 @@ fn calls(history: &History) -> BTreeMap<u64, (Option<u64>, Op)> {
     let sent = history.events.iter().filter_map(|event| match &event.what {
         What::Invoke {
             call, token, op, ..
-        } => Some((*call, (*token, op.clone()))),
+        } => Some((*call, (*token, (**op).clone()))),
         _ => None,
     });
     sent.collect()
@@ -76,7 +76,7 @@ fn entries(history: &History) -> Vec<(Applied, u64)> {
             }
             What::Applied(applied) if seen.insert(applied.index) => {
                 let call = requests.get(&applied.request_id).copied();
-                entries.push((applied.clone(), call.unwrap_or(0)));
+                entries.push(((**applied).clone(), call.unwrap_or(0)));
             }
             _ => {}
         }
@@ -118,7 +118,9 @@ fn change_reply(outcome: Option<&mut Outcome>, change: impl FnOnce(&mut Reply)) 
 
 fn another_value(random: &mut Random, history: &mut History) -> bool {
     let shown = replies(history, |op, reply| !is_local(op) && !reply.kvs.is_empty());
-    change_reply(pick(random, shown), |reply| reply.kvs[0].value.push('!'))
+    change_reply(pick(random, shown), |reply| {
+        reply.kvs[0].value = "another".into();
+    })
 }
 
 fn another_revision(random: &mut Random, history: &mut History) -> bool {
@@ -260,7 +262,7 @@ fn wake_token(random: &mut Random, history: &mut History) -> bool {
         } = &mut event.what
             && *ended == call
         {
-            *outcome = Outcome::Ok(Reply::default());
+            *outcome = Outcome::Ok(Box::default());
         }
     }
     true

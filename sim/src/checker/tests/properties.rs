@@ -66,7 +66,7 @@ fn too_much_allowed_at_an_edge_is_wrong_arithmetic() {
     let op = Op::RevokePermission {
         role: "app".into(),
         key: "/app0".into(),
-        range_end: String::new(),
+        range_end: "".into(),
     };
     let revocation = script.done("root", 1, Some(root), op);
     let call = script.forced("alice", 2, Some(alice), write("/app0"));
@@ -101,7 +101,7 @@ fn too_little_allowed_at_an_edge_is_wrong_arithmetic() {
 fn a_new_role_does_not_belong_to_the_holders_of_the_old_one() {
     let (mut script, root) = Script::with_auth();
     let alice = script.log_in("alice", 2, "alice", "old");
-    let role = || "app".to_owned();
+    let role = || crate::text::Text::from("app");
     let root = Some(root);
     let deleted = script.done("root", 1, root, Op::RoleDelete { role: role() });
     let again = script.done("root", 1, root, Op::RoleAdd { role: role() });
@@ -203,7 +203,7 @@ fn who_never_was_an_administrator_must_not_administer() {
 fn everybody_may_see_their_own_roles() {
     let (mut script, _) = Script::with_auth();
     let alice = script.log_in("alice", 2, "alice", "old");
-    let user = "alice".to_owned();
+    let user = "alice".into();
     let call = script.invoke("alice", 2, Some(alice), Op::UserGet { user });
     let index = script.index();
     let _ = script.serve(call, index);

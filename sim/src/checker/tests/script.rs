@@ -255,7 +255,7 @@ impl Script {
             term: 1,
             request_id,
             kind: kind.into(),
-            user: String::new(),
+            user: "".into(),
             header_auth_revision: 0,
             decision: "ok".into(),
             auth_revision: next.accounts().revision(),
