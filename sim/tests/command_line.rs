@@ -56,7 +56,14 @@ fn run_prints_a_json_line_a_run_and_keeps_the_first_history() {
         assert_eq!(line["trace_hash"].as_str().unwrap().len(), 16);
         assert!(line["ops"].as_u64().unwrap() > 0);
         assert!(line["virtual_ms"].as_u64().unwrap() > 0);
-        for field in ["property", "wall_ms", "bug", "marks"] {
+        for field in [
+            "property",
+            "wall_ms",
+            "bug",
+            "marks",
+            "staleness_ms",
+            "staleness_entries",
+        ] {
             assert!(line.get(field).is_some(), "{field}");
         }
     }

@@ -171,9 +171,9 @@ impl Run {
         let count = self.script.model().token(login).unwrap().refreshes;
         let now_ms = self.script.now_ms();
         let reported_ms = self.reported_ms.get(&login).copied();
-        match self.random.below(3) {
-            0 if count > 0 => self.script.expire(login, count - 1),
-            1 if reported_ms.is_some_and(|at| now_ms > at + RULES.ttl_ms * 5 / 4) => {
+        match self.random.below(10) {
+            0..3 if count > 0 => self.script.expire(login, count - 1),
+            3..9 if reported_ms.is_some_and(|at| now_ms > at + RULES.ttl_ms * 5 / 4) => {
                 self.script.expire(login, count)
             }
             _ => {

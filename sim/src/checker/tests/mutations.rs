@@ -39,7 +39,7 @@ fn a_history_with_one_thing_wrong_is_rejected() {
     }
     assert!(made.values().sum::<u64>() >= 200, "{made:?}");
     assert_eq!(made.len(), MUTATIONS.len(), "{made:?}");
-    assert!(made.values().all(|count| *count > 5), "{made:?}");
+    assert!(made.values().all(|count| *count >= 5), "{made:?}");
 }
 
 /// A random one of them.
