@@ -8,7 +8,7 @@ use crate::rng::{Purpose, Rng};
 use gatehouse::config::{Config, Member};
 use gatehouse::platform::{Clock, Disk, SimClock, SimDisk};
 use gatehouse::server::{Parts, run};
-use gatehouse::state::TokenKind;
+use gatehouse::state::{TokenKind, TokenLimits};
 use madsim::net::NetSim;
 use madsim::runtime::{Handle, NodeHandle};
 use madsim::task::NodeId;
@@ -310,6 +310,11 @@ fn config(plan: &Plan, member: u64) -> Config {
         bcrypt_cost: BCRYPT_COST,
         password_workers: PASSWORD_WORKERS,
         token_kind: TokenKind::Simple,
+        token_ttl: Duration::from_millis(plan.tokens.ttl_ms),
+        token_limits: TokenLimits {
+            per_user: plan.tokens.per_user_max,
+            total: plan.tokens.total_max,
+        },
         max_txn_ops: TXN_OPS_MAX,
         max_request_bytes: REQUEST_BYTES_MAX,
     }

@@ -117,6 +117,8 @@ fn refused(error: &ApplyError) -> Refusal {
             FailedPrecondition,
             "etcdserver: authentication is not enabled",
         ),
+        // Etcd has no such limit; its clients know this text for a server that has enough to do.
+        ApplyError::TooManyTokens => TOO_MANY_REQUESTS,
         ApplyError::InvalidAuthMgmt => (InvalidArgument, "etcdserver: invalid auth management"),
         ApplyError::PermissionNotGiven => (InvalidArgument, "etcdserver: permission not given"),
         ApplyError::RoleNotGranted => (
@@ -169,6 +171,7 @@ Refused(RoleEmpty) → 3 etcdserver: role name is empty
 Refused(AuthFailed) → 3 etcdserver: authentication failed, invalid user ID or password
 Refused(NoPasswordUser) → 2 auth: authentication failed, password was given for no password user
 Refused(AuthNotEnabled) → 9 etcdserver: authentication is not enabled
+Refused(TooManyTokens) → 2 etcdserver: too many requests
 Refused(InvalidAuthMgmt) → 3 etcdserver: invalid auth management
 Refused(PermissionNotGiven) → 3 etcdserver: permission not given
 Refused(RoleNotGranted) → 9 etcdserver: role is not granted to the user
@@ -219,6 +222,7 @@ LoginContended → 14 etcdserver: request timed out
             A::AuthFailed,
             A::NoPasswordUser,
             A::AuthNotEnabled,
+            A::TooManyTokens,
             A::InvalidAuthMgmt,
             A::PermissionNotGiven,
             A::RoleNotGranted,

@@ -1,6 +1,6 @@
 //! A simulated cluster of complete members, and a client on a machine of its own.
 
-use crate::config::{Config, Member, cluster_id};
+use crate::config::{Config, Member, TOKEN_LIMITS, TOKEN_TTL, cluster_id};
 use crate::observer::{Observed, Observer};
 use crate::pb::etcdserverpb as pb;
 use crate::planted::{Bug, plant};
@@ -92,6 +92,8 @@ fn config(at: usize, members: &[Member]) -> Config {
         bcrypt_cost: 4,
         password_workers: 2,
         token_kind: TokenKind::Simple,
+        token_ttl: TOKEN_TTL,
+        token_limits: TOKEN_LIMITS,
         max_txn_ops: 128,
         max_request_bytes: 1 << 20,
     }

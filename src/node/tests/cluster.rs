@@ -1,6 +1,6 @@
 //! A simulated cluster, its faults, and a witness that compares what the members apply.
 
-use crate::config::{Config, Member as ConfigMember};
+use crate::config::{Config, Member as ConfigMember, TOKEN_LIMITS, TOKEN_TTL};
 use crate::node::{Member, MemberError, Node, NodeError, Outcome};
 use crate::observer::{Observed, Observer};
 use crate::platform::{Clock, Disk, ServeOptions, SimDisk, bind, serve};
@@ -117,6 +117,8 @@ pub(super) fn config(id: u64, size: u64) -> Config {
         bcrypt_cost: 4,
         password_workers: 1,
         token_kind: TokenKind::Simple,
+        token_ttl: TOKEN_TTL,
+        token_limits: TOKEN_LIMITS,
         max_txn_ops: 128,
         max_request_bytes: 1 << 20,
     }
