@@ -14,7 +14,7 @@ pub(super) struct Entry<'h> {
     pub(super) applied: &'h Applied,
     /// When that was.
     pub(super) seen: Moment,
-    /// The call that it is for; `None` for raft's own.
+    /// The call that it is for; `None` for raft's own and the cluster's own.
     pub(super) call: Option<u64>,
 }
 
@@ -127,7 +127,7 @@ impl<'h> Log<'h> {
             kind,
             ..
         } = applied;
-        if *request_id == 0 && kind.is_empty() {
+        if *request_id == 0 && kind.is_empty() || is_clusters_own(kind) {
             return None;
         }
         let proposal = run.proposals.get(request_id);
@@ -304,6 +304,11 @@ fn is_same(one: &Applied, other: &Applied) -> bool {
         && *kv_revision == other.kv_revision
         && *digest == other.digest
         && *tokens == other.tokens
+}
+
+/// Whether entries of this kind come from the cluster itself and belong to no call.
+fn is_clusters_own(kind: &str) -> bool {
+    matches!(kind, "token-refresh" | "token-expire")
 }
 
 /// Whether an entry's kind is that of the operation: its tag in histories and plans, or, for a login, etcd's name.
