@@ -95,8 +95,8 @@ pub struct Config {
     pub password_workers: usize,
     /// Which tokens logins get.
     pub token_kind: TokenKind,
-    /// How long simple tokens live after their last use; at least [`TOKEN_TTL_HEARTBEATS_MIN`] heartbeats. Members should
-    /// agree on it.
+    /// How long simple tokens live after their last use; at least [`TOKEN_TTL_HEARTBEATS_MIN`] heartbeats. Members must
+    /// agree on it, or a leader with a shorter one ends tokens whose uses others report too rarely.
     pub token_ttl: Duration,
     /// How many simple tokens there may be, for logins at this member.
     pub token_limits: TokenLimits,
