@@ -36,8 +36,8 @@ pub enum Bug {
     CheckAtApiLayerA,
     /// The same for admin calls. Noticed by P1 and P2.
     CheckAtApiLayerB,
-    /// Apply takes the user's name from the entry without asking whether the credential that gave it still lives.
-    /// Noticed by P6.
+    /// Apply takes the user's name from the entry, and asks neither whether the credential that gave it still lives nor
+    /// under which auth revision it was resolved. Noticed by P6.
     AuthRevisionIgnoredA,
     /// Apply compares the auth revision with itself instead of with the one under which the token was resolved. Noticed by
     /// P1.
@@ -145,6 +145,36 @@ impl Bug {
             Bug::TokenLifetimeA => "token-lifetime/a",
             Bug::TokenLifetimeB => "token-lifetime/b",
             Bug::TokenLifetimeC => "token-lifetime/c",
+        }
+    }
+
+    /// The properties (as in `scenarios/README.md`) of which one must notice it.
+    pub fn properties(self) -> &'static [&'static str] {
+        match self {
+            Bug::AuthnChangepwToctouA
+            | Bug::AuthnChangepwToctouC
+            | Bug::CredentialChangeKeepsTokensA
+            | Bug::DisableKeepsTokensA => &["P6"],
+            Bug::AuthnChangepwToctouB | Bug::DisableKeepsTokensB => &["P5"],
+            Bug::TokenActivationLag | Bug::TokenLifetimeA | Bug::TokenLifetimeC => &["P7"],
+            Bug::CredentialChangeKeepsTokensB => &["P6", "P15"],
+            Bug::TokenTableVolatile => &["P7", "P9"],
+            Bug::StaleMemberCheckA => &["P1", "P2", "P3"],
+            Bug::StaleMemberCheckB | Bug::CheckAtApiLayerA | Bug::CheckAtApiLayerB => &["P1", "P2"],
+            Bug::StaleMemberCheckC => &["P2", "P3", "P6"],
+            Bug::AuthRevisionIgnoredA => &["P1", "P6"],
+            Bug::AuthRevisionIgnoredB => &["P1"],
+            Bug::SerializableNoRecheckA | Bug::SerializableNoRecheckB => &["P4"],
+            Bug::RoleDeleteKeepsCache => &["P2"],
+            Bug::RoleDeleteKeepsMembership => &["P15"],
+            Bug::NestedTxnUncheckedA | Bug::NestedTxnUncheckedB => &["P1", "P12"],
+            Bug::NestedTxnUncheckedC => &["P12"],
+            Bug::RangeMergeEdgesA
+            | Bug::RangeMergeEdgesB
+            | Bug::RangeMergeEdgesC
+            | Bug::RangeMergeEdgesD => &["P14"],
+            Bug::RootUnprotected => &["P16"],
+            Bug::TokenLifetimeB => &["P17"],
         }
     }
 

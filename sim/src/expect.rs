@@ -30,7 +30,7 @@ fn calls(history: &History) -> impl Iterator<Item = (&str, &Op, &Outcome)> {
             What::Invoke {
                 call, client, op, ..
             } => {
-                open.insert(*call, (client.as_str(), op));
+                open.insert(*call, (client.as_str(), &**op));
                 None
             }
             What::Return { call, outcome } => {
@@ -177,7 +177,7 @@ mod tests {
             let call = at as u64 + 1;
             let op = Op::Get {
                 key: "k".into(),
-                range_end: String::new(),
+                range_end: String::new().into(),
                 serializable: false,
                 limit: 0,
                 revision: 0,
@@ -188,7 +188,7 @@ mod tests {
                 client: "c".into(),
                 member: 1,
                 token: None,
-                op,
+                op: Box::new(op),
             };
             events.push(Event {
                 at_us: start * 1000,
@@ -209,20 +209,20 @@ mod tests {
     }
 
     fn ok() -> Outcome {
-        Outcome::Ok(Reply::default())
+        Outcome::Ok(Box::new(Reply::default()))
     }
 
     fn refused(code: &str) -> Outcome {
         Outcome::Refused {
             code: code.into(),
-            message: String::new(),
+            message: String::new().into(),
         }
     }
 
     fn lost() -> Outcome {
         Outcome::Unknown {
             code: "Unavailable".into(),
-            message: String::new(),
+            message: String::new().into(),
         }
     }
 

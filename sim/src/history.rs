@@ -3,6 +3,7 @@
 //!
 //! Passwords are ids and tokens are the ids of the logins that gave them, so a history holds no secret.
 
+use crate::text::Text;
 use serde::{Deserialize, Serialize};
 
 /// Version of the file format; a reader refuses a newer one.
@@ -73,6 +74,10 @@ pub struct Event {
     pub what: What,
 }
 
+// Histories hold millions of events, so what is large or rare stands behind a pointer.
+const _: () = assert!(size_of::<Event>() <= 56);
+const _: () = assert!(size_of::<Applied>() <= 120);
+
 /// Kinds of events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
@@ -82,14 +87,14 @@ pub enum What {
         /// Number of the call, unique in the run, from 1.
         call: u64,
         /// The client's name.
-        client: String,
+        client: Text,
         /// The member it is sent to, from 1.
         member: u64,
         /// The login (its call number) whose token goes with it, or none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         token: Option<u64>,
         /// What is asked.
-        op: Op,
+        op: Box<Op>,
     },
     /// The call ends for its client.
     Return {
@@ -117,7 +122,7 @@ pub enum What {
         index: u64,
     },
     /// A member applied an entry.
-    Applied(Applied),
+    Applied(Box<Applied>),
     /// A member has loaded its store.
     Started {
         /// The member.
@@ -168,13 +173,13 @@ pub struct Applied {
     /// The entry's request id; 0 for raft's own entries.
     pub request_id: u64,
     /// Kind of the operation (`put`, `authenticate`, …), empty for raft's own entries.
-    pub kind: String,
+    pub kind: Text,
     /// User in the entry's header, empty for none.
-    pub user: String,
+    pub user: Text,
     /// Auth revision in the entry's header.
     pub header_auth_revision: u64,
     /// `ok`, `again` (a login that must start over), or the refusal's text.
-    pub decision: String,
+    pub decision: Text,
     /// Auth revision after the entry.
     pub auth_revision: u64,
     /// Whether auth is on after the entry.
@@ -212,20 +217,20 @@ fn is_zero_count(number: &u64) -> bool {
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Outcome {
     /// It was done.
-    Ok(Reply),
+    Ok(Box<Reply>),
     /// It was refused and definitely had no effect.
     Refused {
         /// gRPC code by name, e.g. `PermissionDenied`.
-        code: String,
+        code: Text,
         /// The message.
-        message: String,
+        message: Text,
     },
     /// The answer was lost or says nothing: the call may have taken effect, may yet, or may never.
     Unknown {
         /// gRPC code by name.
-        code: String,
+        code: Text,
         /// The message.
-        message: String,
+        message: Text,
     },
 }
 
@@ -250,7 +255,7 @@ pub struct Reply {
     pub responses: Vec<Reply>,
     /// Names of a listing (users, roles, roles of a user).
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub names: Vec<String>,
+    pub names: Vec<Text>,
     /// Permissions of a role.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub permissions: Vec<Grant>,
@@ -268,9 +273,9 @@ fn is_zero(number: &i64) -> bool {
 #[serde(deny_unknown_fields)]
 pub struct Pair {
     /// The key.
-    pub key: String,
+    pub key: Text,
     /// The value.
-    pub value: String,
+    pub value: Text,
     /// Revision of the put that created the key.
     pub create_revision: i64,
     /// Revision of the last put.
@@ -286,10 +291,10 @@ pub struct Grant {
     /// `read`, `write` or `readwrite`.
     pub kind: GrantKind,
     /// First key.
-    pub key: String,
+    pub key: Text,
     /// Empty: the key alone. `\u0000`: everything from the key on.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub range_end: String,
+    #[serde(default, skip_serializing_if = "Text::is_empty")]
+    pub range_end: Text,
 }
 
 /// What a permission allows.
@@ -321,9 +326,9 @@ pub enum Op {
     /// Authenticate: the answer's token is called by this call's number.
     Login {
         /// Who.
-        user: String,
+        user: Text,
         /// Password id.
-        password: String,
+        password: Text,
     },
     /// AuthEnable.
     AuthEnable {},
@@ -334,83 +339,83 @@ pub enum Op {
     /// UserAdd.
     UserAdd {
         /// Who.
-        user: String,
+        user: Text,
         /// Password id.
-        password: String,
+        password: Text,
     },
     /// UserDelete.
     UserDelete {
         /// Who.
-        user: String,
+        user: Text,
     },
     /// UserGet.
     UserGet {
         /// Who.
-        user: String,
+        user: Text,
     },
     /// UserList.
     UserList {},
     /// UserChangePassword.
     ChangePassword {
         /// Whose.
-        user: String,
+        user: Text,
         /// Id of the new password.
-        password: String,
+        password: Text,
     },
     /// UserGrantRole.
     GrantRole {
         /// To whom.
-        user: String,
+        user: Text,
         /// Which.
-        role: String,
+        role: Text,
     },
     /// UserRevokeRole.
     RevokeRole {
         /// From whom.
-        user: String,
+        user: Text,
         /// Which.
-        role: String,
+        role: Text,
     },
     /// RoleAdd.
     RoleAdd {
         /// Which.
-        role: String,
+        role: Text,
     },
     /// RoleDelete.
     RoleDelete {
         /// Which.
-        role: String,
+        role: Text,
     },
     /// RoleGet.
     RoleGet {
         /// Which.
-        role: String,
+        role: Text,
     },
     /// RoleList.
     RoleList {},
     /// RoleGrantPermission.
     GrantPermission {
         /// To which.
-        role: String,
+        role: Text,
         /// What.
         grant: Grant,
     },
     /// RoleRevokePermission.
     RevokePermission {
         /// From which.
-        role: String,
+        role: Text,
         /// First key of the permission.
-        key: String,
+        key: Text,
         /// Its range end.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        range_end: String,
+        #[serde(default, skip_serializing_if = "Text::is_empty")]
+        range_end: Text,
     },
     /// Put.
     Put {
         /// The key.
-        key: String,
+        key: Text,
         /// The value.
-        value: String,
+        value: Text,
         /// Answer with the previous pair.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         prev_kv: bool,
@@ -418,10 +423,10 @@ pub enum Op {
     /// Range.
     Get {
         /// First key.
-        key: String,
+        key: Text,
         /// Range end.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        range_end: String,
+        #[serde(default, skip_serializing_if = "Text::is_empty")]
+        range_end: Text,
         /// Read this member's own state, without a barrier.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         serializable: bool,
@@ -438,10 +443,10 @@ pub enum Op {
     /// DeleteRange.
     Delete {
         /// First key.
-        key: String,
+        key: Text,
         /// Range end.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        range_end: String,
+        #[serde(default, skip_serializing_if = "Text::is_empty")]
+        range_end: Text,
         /// Answer with what was deleted.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         prev_kv: bool,
@@ -465,7 +470,7 @@ pub enum Op {
 #[serde(deny_unknown_fields)]
 pub struct Compare {
     /// The key.
-    pub key: String,
+    pub key: Text,
     /// What it must be equal to.
     pub equals: Operand,
 }
@@ -475,7 +480,7 @@ pub struct Compare {
 #[serde(rename_all = "kebab-case")]
 pub enum Operand {
     /// The value.
-    Value(String),
+    Value(Text),
     /// Puts since creation; 0 says that the key is absent.
     Version(i64),
     /// Revision of the last put.

@@ -318,13 +318,13 @@ mod tests {
                 client: "a".into(),
                 member: 1,
                 token: Some(u64::MAX),
-                op: Op::Txn {
+                op: Box::new(Op::Txn {
                     compare: vec![],
                     success: vec![login],
                     failure: vec![],
-                },
+                }),
             },
-            What::Applied(Applied {
+            What::Applied(Box::new(Applied {
                 member: 1,
                 index: 4,
                 term: 2,
@@ -341,10 +341,10 @@ mod tests {
                     login_index: 3,
                     refresh_count: 1,
                 }],
-            }),
+            })),
             What::Return {
                 call: 1,
-                outcome: Outcome::Ok(Reply::default()),
+                outcome: Outcome::Ok(Box::new(Reply::default())),
             },
             What::Healed,
         ];

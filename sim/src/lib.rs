@@ -25,6 +25,7 @@ mod world;
 
 pub mod history;
 pub mod history_file;
+pub mod text;
 
 pub mod checker;
 pub mod expect;

@@ -98,13 +98,16 @@ impl Prover {
                 password,
                 key,
             }) => {
-                let login = Op::Login { user, password };
+                let login = Op::Login {
+                    user: user.into(),
+                    password: password.into(),
+                };
                 (key, self.until_done(&login, None).await?.token)
             }
         };
         let put = Op::Put {
-            key,
-            value: format!("n{}", self.member),
+            key: key.into(),
+            value: format!("n{}", self.member).into(),
             prev_kv: false,
         };
         self.until_done(&put, token.as_ref()).await?;

@@ -2,6 +2,7 @@
 //! feeds the trace hash, and knows who leads. It never waits and never draws: recording must not change a run.
 
 use crate::history::{Applied, Event, History, Op, Outcome, TokenNote, What};
+use crate::text::Text;
 use crate::trace::Trace;
 use gatehouse::observer::{Observed, Observer};
 use gatehouse::state::{self, Command, Identity, Response, TokenKey};
@@ -66,10 +67,10 @@ impl Recorder {
         let call = record.calls;
         record.push(What::Invoke {
             call,
-            client: client.to_owned(),
+            client: client.into(),
             member,
             token,
-            op: op.clone(),
+            op: Box::new(op.clone()),
         });
         call
     }
@@ -216,12 +217,12 @@ impl Observer for Watch {
                 meta,
             } => {
                 let decision = decision(applied);
-                record.push(What::Applied(Applied {
+                record.push(What::Applied(Box::new(Applied {
                     member,
                     index: applied.index,
                     term,
                     request_id: command.map_or(0, |command| command.request_id),
-                    kind: command.map_or("", |command| kind(&command.op)).to_owned(),
+                    kind: command.map_or("", |command| kind(&command.op)).into(),
                     user: command.map(user).unwrap_or_default(),
                     header_auth_revision: command.map_or(0, |command| command.caller.auth_revision),
                     decision,
@@ -232,7 +233,7 @@ impl Observer for Watch {
                     tokens: command
                         .map(|command| tokens(&command.op))
                         .unwrap_or_default(),
-                }));
+                })));
             }
         }
     }
@@ -254,18 +255,18 @@ fn number(call: &str) -> Option<u64> {
     call.parse().ok()
 }
 
-fn user(command: &Command) -> String {
+fn user(command: &Command) -> Text {
     match &command.caller.identity {
-        Identity::User(user, _) => user.as_str().to_owned(),
-        Identity::Anonymous | Identity::Internal => String::new(),
+        Identity::User(user, _) => user.as_str().into(),
+        Identity::Anonymous | Identity::Internal => Text::default(),
     }
 }
 
-fn decision(applied: &state::Applied) -> String {
+fn decision(applied: &state::Applied) -> Text {
     match &applied.result {
-        Ok(Response::AuthenticateAgain) => "again".to_owned(),
-        Ok(_) => "ok".to_owned(),
-        Err(refusal) => refusal.to_string(),
+        Ok(Response::AuthenticateAgain) => "again".into(),
+        Ok(_) => "ok".into(),
+        Err(refusal) => refusal.to_string().into(),
     }
 }
 

@@ -8,8 +8,10 @@
 
 use gatehouse::planted::Bug;
 use gatehouse_sim::PASSWORD_MARKER;
+use gatehouse_sim::history::What;
 use gatehouse_sim::history_file::write_history;
 use gatehouse_sim::log;
+use gatehouse_sim::plan::Shown;
 use gatehouse_sim::run::{Options, Run, run};
 use gatehouse_sim::scenarios::{self, Scenario};
 use gatehouse_sim::verdict::VerdictKind;
@@ -77,9 +79,15 @@ fn verdicts(scenario: &Scenario) -> impl Iterator<Item = Trial> {
 
 /// The judge objects to each planted bug on the first pinned seed, with the scenario's expectations and without.
 fn planted(scenario: &Scenario) -> impl Iterator<Item = Trial> {
-    let bugs = scenario.plan.shows.iter().flat_map(|slug| Bug::named(slug));
-    bugs.flat_map(|bug| [(bug, false), (bug, true)])
-        .map(|(bug, general)| {
+    let named = |shown: &Shown| {
+        let by = shown.by.clone();
+        Bug::named(&shown.bug)
+            .into_iter()
+            .map(move |bug| (bug, by.clone()))
+    };
+    let bugs = scenario.plan.shows.iter().flat_map(named);
+    bugs.flat_map(|(bug, by)| [(bug, by.clone(), false), (bug, by, true)])
+        .map(|(bug, by, general)| {
             let scenario = scenario.clone();
             let how = if general { "general" } else { "scenario" };
             let name = name("finds", &scenario, &format!("{}::{how}", bug.slug()));
@@ -95,12 +103,31 @@ fn planted(scenario: &Scenario) -> impl Iterator<Item = Trial> {
                     },
                 );
                 let property = run.verdict.property.as_deref().unwrap_or_default();
-                if run.found_bug() && property.starts_with('P') {
+                let by_whom = run
+                    .verdict
+                    .calls
+                    .first()
+                    .and_then(|call| caller(&run, *call));
+                let is_right_call =
+                    by.is_empty() || by_whom.is_some_and(|name| by.iter().any(|by| by == name));
+                if run.found_bug() && bug.properties().contains(&property) && is_right_call {
                     Ok(())
                 } else {
-                    Err(described(&run).into())
+                    let wanted = bug.properties().join(" or ");
+                    Err(format!("wanted {wanted} by {by:?}, got {}", described(&run)).into())
                 }
             })
+        })
+}
+
+/// The client that made a call.
+fn caller(run: &Run, number: u64) -> Option<&str> {
+    run.history
+        .events
+        .iter()
+        .find_map(|event| match &event.what {
+            What::Invoke { call, client, .. } if *call == number => Some(&**client),
+            _ => None,
         })
 }
 
@@ -171,7 +198,7 @@ fn every_bug_is_shown(scenarios: &[Scenario]) -> Trial {
     let shown: Vec<Bug> = scenarios
         .iter()
         .flat_map(|scenario| &scenario.plan.shows)
-        .flat_map(|slug| Bug::named(slug))
+        .flat_map(|shown| Bug::named(&shown.bug))
         .collect();
     Trial::test("finds::every_bug_has_a_scenario", move || {
         let hidden: Vec<&str> = Bug::ALL

@@ -4,6 +4,7 @@
 use super::Api;
 use super::answer;
 use super::call::Call;
+use super::decided_early::Reading;
 use super::error::ApiError;
 use super::identity::Resolved;
 use super::validate;
@@ -62,11 +63,12 @@ impl Api {
         message: pb::RangeRequest,
     ) -> Result<pb::RangeResponse, ApiError> {
         validate::range(&message)?;
-        let Resolved { caller, view } = self.resolve_read(call, message.serializable).await?;
+        let serializable = message.serializable;
+        let range = convert::range_from_pb(message)?;
+        let reading = Reading::Range(&range);
+        let Resolved { caller, view } = self.resolve_read(call, serializable, reading).await?;
         self.served(call, &view);
-        let found = view
-            .state
-            .range(&caller, &convert::range_from_pb(message)?, &view.values)?;
+        let found = view.state.range(&caller, &range, &view.values)?;
         Ok(answer::range_response(self.view_header(&view), found))
     }
 
@@ -102,11 +104,11 @@ impl Api {
     async fn txn(&self, call: &Call, message: pb::TxnRequest) -> Result<pb::TxnResponse, ApiError> {
         validate::txn(&message, self.node.config().max_txn_ops)?;
         if let Some(serializable) = read_only(&message) {
-            let Resolved { caller, view } = self.resolve_read(call, serializable).await?;
+            let txn = convert::txn_from_pb(message)?;
+            let reading = Reading::Txn(&txn);
+            let Resolved { caller, view } = self.resolve_read(call, serializable, reading).await?;
             self.served(call, &view);
-            let done =
-                view.state
-                    .read_txn(&caller, &convert::txn_from_pb(message)?, &view.values)?;
+            let done = view.state.read_txn(&caller, &txn, &view.values)?;
             return Ok(answer::txn_response(self.view_header(&view), done));
         }
         let (header, applied) = self
@@ -119,9 +121,18 @@ impl Api {
     }
 
     /// The view to read from, and who reads.
-    async fn resolve_read(&self, call: &Call, serializable: bool) -> Result<Resolved, ApiError> {
+    async fn resolve_read(
+        &self,
+        call: &Call,
+        serializable: bool,
+        reading: Reading<'_>,
+    ) -> Result<Resolved, ApiError> {
         if serializable {
-            return self.resolve(call, self.node.view()).await;
+            let resolved = self.resolve(call, self.node.view()).await?;
+            return self.part_from_decision(call, resolved, reading).await;
+        }
+        if let Some(decided) = self.decide_before_barrier(call, reading).await? {
+            return Ok(decided);
         }
         let view = self.node.barrier(call.deadline()).await?;
         let resolved = self.resolve(call, view).await?;

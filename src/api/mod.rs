@@ -4,6 +4,7 @@
 mod answer;
 mod auth;
 mod call;
+mod decided_early;
 mod error;
 mod identity;
 mod kv;
@@ -35,6 +36,8 @@ struct Api {
     passwords: Passwords,
     /// One permit for each call that waits until this member has caught up with its token.
     token_waiters: Semaphore,
+    /// Whether auth was on when the member started.
+    auth_at_start: bool,
 }
 
 /// The services of one member, with the client's own deadline (`grpc-timeout`) around each call.
@@ -44,6 +47,7 @@ pub fn router(node: Node, passwords: Passwords) -> axum::Router {
         .max_request_bytes
         .saturating_add(WIRE_OVERHEAD_BYTES);
     let api = Arc::new(Api {
+        auth_at_start: node.view().state.auth_enabled(),
         node,
         passwords,
         token_waiters: Semaphore::new(identity::TOKEN_WAITERS_MAX),
@@ -62,7 +66,8 @@ pub fn router(node: Node, passwords: Passwords) -> axum::Router {
 impl Api {
     /// Proposes `op` for whoever calls, and waits until this member has applied it.
     async fn write(&self, call: &Call, op: Op) -> Result<(pb::ResponseHeader, Response), ApiError> {
-        let caller = self.resolve(call, self.node.view()).await?.caller;
+        let view = self.view_for_write(call, &op).await?;
+        let caller = self.decide_write(self.resolve(call, view).await?, &op)?;
         window::pass(Window::TokenResolvedToProposed, self.node.member_id()).await;
         let request_id = self.node.next_request_id();
         self.node.observer().observe(Observed::Proposed {

@@ -54,6 +54,18 @@ impl KeyRange {
         }
     }
 
+    /// The same interval with the key that it ends before.
+    pub(super) fn with_its_end(self) -> KeyRange {
+        let end = match self.end {
+            UpperBound::Before(end) => KeyRange::single(&end).end,
+            UpperBound::Open => UpperBound::Open,
+        };
+        KeyRange {
+            start: self.start,
+            end,
+        }
+    }
+
     /// Whether no key belongs to it.
     pub(super) fn is_empty(&self) -> bool {
         !self.end.is_above(&self.start)

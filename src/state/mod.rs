@@ -146,7 +146,7 @@ impl State {
         range: &Range,
         values: &dyn Values,
     ) -> Result<Found, ReadError> {
-        self.auth.access(caller)?.read(&range.range)?;
+        self.permit_range(caller, range)?;
         kv::read_range(&self.kv, range, values)
     }
 
@@ -163,8 +163,24 @@ impl State {
         txn: &Txn,
         values: &dyn Values,
     ) -> Result<TxnResponse, ReadError> {
-        self.auth.access(caller)?.txn(txn)?;
+        self.permit_txn(caller, txn)?;
         kv::read_txn(&self.kv, txn, values)
+    }
+
+    /// The permission check of [`State::range`] alone.
+    ///
+    /// # Errors
+    /// The decision's.
+    pub fn permit_range(&self, caller: &Caller, range: &Range) -> Result<(), ApplyError> {
+        self.auth.access(caller)?.read(&range.range)
+    }
+
+    /// The permission check of [`State::read_txn`] alone.
+    ///
+    /// # Errors
+    /// The decision's.
+    pub fn permit_txn(&self, caller: &Caller, txn: &Txn) -> Result<(), ApplyError> {
+        self.auth.access(caller)?.txn(txn)
     }
 
     /// Auth off, or a live credential whose user holds role `root`.

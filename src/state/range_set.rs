@@ -3,6 +3,7 @@
 //! different roles. There is no removal: a revoked range may still be granted elsewhere, so the set is built again.
 
 use super::key_range::{KeyRange, UpperBound};
+use crate::planted::{Bug, planted};
 use bytes::Bytes;
 use imbl::OrdMap;
 
@@ -44,11 +45,33 @@ impl RangeSet {
         if range.is_empty() {
             return false;
         }
+        if planted(Bug::RangeMergeEdgesB) {
+            return self.covers_ends(range);
+        }
         // An interval that holds the start must also hold the rest, since the next one is separated by a gap; and an
         // interval that ends before the start also ends before the range does.
         self.intervals
             .get_prev(&range.start)
             .is_some_and(|(_, end)| *end >= range.end)
+    }
+}
+
+/// What planted bugs ask.
+impl RangeSet {
+    /// Whether an interval of the set overlaps `range`, or meets it without a key in between.
+    pub(super) fn touches(&self, range: &KeyRange) -> bool {
+        let before = self.intervals.get_prev(&range.start);
+        let after = self.intervals.get_next(&range.start);
+        before.is_some_and(|(_, end)| end.reaches(&range.start))
+            || after.is_some_and(|(start, _)| range.end.reaches(start))
+    }
+
+    /// Whether the first keys of `range` and the last ones belong to the set, whatever lies between.
+    fn covers_ends(&self, range: &KeyRange) -> bool {
+        let starts = self.intervals.get_prev(&range.start);
+        let mut ends = self.intervals.iter();
+        starts.is_some_and(|(_, end)| end.is_above(&range.start))
+            && ends.any(|(start, end)| range.end.is_above(start) && *end >= range.end)
     }
 }
 

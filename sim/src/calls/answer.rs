@@ -1,6 +1,7 @@
 //! From the server's answers to what histories hold of them.
 
 use crate::history::{Grant, GrantKind, Pair, Reply};
+use crate::text::Text;
 use gatehouse::pb::authpb::{Permission, permission};
 use gatehouse::pb::etcdserverpb as pb;
 use gatehouse::pb::mvccpb::KeyValue;
@@ -15,8 +16,8 @@ pub(super) fn header(header: Option<&pb::ResponseHeader>) -> Reply {
 }
 
 /// Text of a plan comes back as it went; anything else would be a defect, which the replacement characters show.
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+fn text(bytes: &[u8]) -> Text {
+    String::from_utf8_lossy(bytes).as_ref().into()
 }
 
 fn pair(kv: &KeyValue) -> Pair {

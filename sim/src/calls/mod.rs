@@ -100,7 +100,7 @@ impl Caller {
         let answer = self.send(number, call).await;
         let (outcome, token) = match answer {
             Ok((reply, token)) => (
-                Outcome::Ok(reply),
+                Outcome::Ok(Box::new(reply)),
                 token.map(|text| Token {
                     login: number,
                     text,

@@ -12,7 +12,10 @@ const SERVER_PREFIX: &str = "etcdserver: ";
 /// The outcome that an error stands for.
 pub(super) fn classify(status: &Status) -> Outcome {
     // gRPC codes have their name as their debug form.
-    let (code, message) = (format!("{:?}", status.code()), status.message().to_owned());
+    let (code, message) = (
+        format!("{:?}", status.code()).into(),
+        status.message().into(),
+    );
     if is_definite(status) {
         Outcome::Refused { code, message }
     } else {

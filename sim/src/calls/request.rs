@@ -81,7 +81,7 @@ impl Wire<'_> {
         match op {
             Op::UserAdd { user, password: id } => {
                 let message = pb::AuthUserAddRequest {
-                    name: user.clone(),
+                    name: user.to_string(),
                     password: password(seed, id),
                     ..Default::default()
                 };
@@ -89,15 +89,19 @@ impl Wire<'_> {
                 Ok(answer::header(answer.header.as_ref()))
             }
             Op::UserDelete { user } => {
-                let message = pb::AuthUserDeleteRequest { name: user.clone() };
+                let message = pb::AuthUserDeleteRequest {
+                    name: user.to_string(),
+                };
                 let answer = self.finish(auth.user_delete(self.request(message))).await?;
                 Ok(answer::header(answer.header.as_ref()))
             }
             Op::UserGet { user } => {
-                let message = pb::AuthUserGetRequest { name: user.clone() };
+                let message = pb::AuthUserGetRequest {
+                    name: user.to_string(),
+                };
                 let answer = self.finish(auth.user_get(self.request(message))).await?;
                 Ok(Reply {
-                    names: answer.roles,
+                    names: answer.roles.into_iter().map(Into::into).collect(),
                     ..answer::header(answer.header.as_ref())
                 })
             }
@@ -105,13 +109,13 @@ impl Wire<'_> {
                 let message = pb::AuthUserListRequest {};
                 let answer = self.finish(auth.user_list(self.request(message))).await?;
                 Ok(Reply {
-                    names: answer.users,
+                    names: answer.users.into_iter().map(Into::into).collect(),
                     ..answer::header(answer.header.as_ref())
                 })
             }
             Op::ChangePassword { user, password: id } => {
                 let message = pb::AuthUserChangePasswordRequest {
-                    name: user.clone(),
+                    name: user.to_string(),
                     password: password(seed, id),
                     ..Default::default()
                 };
@@ -122,8 +126,8 @@ impl Wire<'_> {
             }
             Op::GrantRole { user, role } => {
                 let message = pb::AuthUserGrantRoleRequest {
-                    user: user.clone(),
-                    role: role.clone(),
+                    user: user.to_string(),
+                    role: role.to_string(),
                 };
                 let answer = self
                     .finish(auth.user_grant_role(self.request(message)))
@@ -132,8 +136,8 @@ impl Wire<'_> {
             }
             Op::RevokeRole { user, role } => {
                 let message = pb::AuthUserRevokeRoleRequest {
-                    name: user.clone(),
-                    role: role.clone(),
+                    name: user.to_string(),
+                    role: role.to_string(),
                 };
                 let answer = self
                     .finish(auth.user_revoke_role(self.request(message)))
@@ -148,17 +152,23 @@ impl Wire<'_> {
         let mut auth = self.auth.clone();
         match op {
             Op::RoleAdd { role } => {
-                let message = pb::AuthRoleAddRequest { name: role.clone() };
+                let message = pb::AuthRoleAddRequest {
+                    name: role.to_string(),
+                };
                 let answer = self.finish(auth.role_add(self.request(message))).await?;
                 Ok(answer::header(answer.header.as_ref()))
             }
             Op::RoleDelete { role } => {
-                let message = pb::AuthRoleDeleteRequest { role: role.clone() };
+                let message = pb::AuthRoleDeleteRequest {
+                    role: role.to_string(),
+                };
                 let answer = self.finish(auth.role_delete(self.request(message))).await?;
                 Ok(answer::header(answer.header.as_ref()))
             }
             Op::RoleGet { role } => {
-                let message = pb::AuthRoleGetRequest { role: role.clone() };
+                let message = pb::AuthRoleGetRequest {
+                    role: role.to_string(),
+                };
                 let answer = self.finish(auth.role_get(self.request(message))).await?;
                 let permissions = answer.perm.iter().map(answer::grant).collect();
                 Ok(Reply {
@@ -170,13 +180,13 @@ impl Wire<'_> {
                 let message = pb::AuthRoleListRequest {};
                 let answer = self.finish(auth.role_list(self.request(message))).await?;
                 Ok(Reply {
-                    names: answer.roles,
+                    names: answer.roles.into_iter().map(Into::into).collect(),
                     ..answer::header(answer.header.as_ref())
                 })
             }
             Op::GrantPermission { role, grant } => {
                 let message = pb::AuthRoleGrantPermissionRequest {
-                    name: role.clone(),
+                    name: role.to_string(),
                     perm: Some(permission(grant)),
                 };
                 let answer = self
@@ -190,7 +200,7 @@ impl Wire<'_> {
                 range_end,
             } => {
                 let message = pb::AuthRoleRevokePermissionRequest {
-                    role: role.clone(),
+                    role: role.to_string(),
                     key: bytes(key),
                     range_end: bytes(range_end),
                 };

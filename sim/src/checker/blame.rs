@@ -217,7 +217,7 @@ impl Replay<'_, '_> {
     /// Whom the call's token names; empty for no token.
     fn user_of(&self, call: &Call<'_>) -> String {
         match call.token.map(|login| self.run.call(login).op) {
-            Some(Op::Login { user, .. }) => user.clone(),
+            Some(Op::Login { user, .. }) => user.to_string(),
             _ => String::new(),
         }
     }

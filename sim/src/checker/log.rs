@@ -241,14 +241,18 @@ fn difference(one: &Applied, other: &Applied) -> Option<String> {
             one.request_id.to_string(),
             other.request_id.to_string(),
         ),
-        ("operation", one.kind.clone(), other.kind.clone()),
-        ("user", one.user.clone(), other.user.clone()),
+        ("operation", one.kind.to_string(), other.kind.to_string()),
+        ("user", one.user.to_string(), other.user.to_string()),
         (
             "stamped auth revision",
             one.header_auth_revision.to_string(),
             other.header_auth_revision.to_string(),
         ),
-        ("decision", one.decision.clone(), other.decision.clone()),
+        (
+            "decision",
+            one.decision.to_string(),
+            other.decision.to_string(),
+        ),
         (
             "auth revision",
             one.auth_revision.to_string(),

@@ -32,7 +32,7 @@ pub fn count(history: &History) -> Counts {
             What::Invoke { call, op, .. } => {
                 counts.calls += 1;
                 counts.unknown += 1; // Until it is answered.
-                is_login.insert(*call, matches!(op, Op::Login { .. }));
+                is_login.insert(*call, matches!(**op, Op::Login { .. }));
             }
             What::Return { call, outcome } => {
                 if let Some(is_login) = is_login.remove(call) {

@@ -20,8 +20,11 @@ use std::time::Instant;
 #[derive(Serialize)]
 struct BugLine {
     bug: &'static str,
+    /// Whether a property that must notice it did.
     found: bool,
     property: Option<String>,
+    /// The properties of which one must notice it.
+    expected: &'static [&'static str],
     scenario: Option<String>,
     seed: Option<u64>,
     seeds_to_find: Option<usize>,
@@ -56,15 +59,25 @@ pub(crate) fn execute(
     }
     let scenarios = scenarios(&[])?;
     let mut exit = Exit::Expected;
+    let (mut hunted, mut found) = (0, 0);
     for bug in bugs {
         let line = hunt(bug, &scenarios, asked, settings);
-        if !line.found {
+        hunted += 1;
+        if line.found {
+            found += 1;
+        } else {
             exit = Exit::Violation;
         }
         match settings.format {
             Format::Json => json_line(out, &line)?,
             Format::Text => writeln!(out, "{}", text(&line))?,
         }
+    }
+    if settings.format == Format::Text {
+        writeln!(
+            out,
+            "{found} of {hunted} planted bugs found by a property that must notice them"
+        )?;
     }
     Ok(exit)
 }
@@ -76,7 +89,7 @@ fn showing(bug: Bug, scenarios: &[Scenario]) -> Vec<&Scenario> {
             .plan
             .shows
             .iter()
-            .any(|name| Bug::named(name).contains(&bug))
+            .any(|shown| Bug::named(&shown.bug).contains(&bug))
     };
     let chosen: Vec<&Scenario> = scenarios.iter().filter(shows).collect();
     if chosen.is_empty() {
@@ -102,8 +115,9 @@ fn hunt(bug: Bug, scenarios: &[Scenario], asked: &Seeds, settings: &Settings) ->
     let mut shown = Vec::with_capacity(work.len());
     let mut found: Option<(Run, f64)> = None;
     run_all(&work, settings.jobs, |run| {
-        shown.push(run.found_bug());
-        if found.is_none() && run.found_bug() {
+        let is_shown = run.found_bug() && is_right(bug, &run);
+        shown.push(is_shown);
+        if found.is_none() && is_shown {
             found = Some((run, start.elapsed().as_secs_f64()));
         }
         ControlFlow::Continue(())
@@ -112,6 +126,7 @@ fn hunt(bug: Bug, scenarios: &[Scenario], asked: &Seeds, settings: &Settings) ->
     BugLine {
         bug: bug.slug(),
         found: found.is_some(),
+        expected: bug.properties(),
         property: found.as_ref().and_then(|run| run.verdict.property.clone()),
         scenario: found.as_ref().map(|run| run.scenario.clone()),
         seed: found.as_ref().map(|run| run.seed),
@@ -123,6 +138,12 @@ fn hunt(bug: Bug, scenarios: &[Scenario], asked: &Seeds, settings: &Settings) ->
         shrunk_ops: None,
         sentence: found.map(|run| run.verdict.sentence),
     }
+}
+
+/// Whether the verdict names a property that must notice the bug, and not one that happens to be broken too.
+fn is_right(bug: Bug, run: &Run) -> bool {
+    let property = run.verdict.property.as_deref();
+    property.is_some_and(|property| bug.properties().contains(&property))
 }
 
 /// How many runs it takes from the first on, the one that shows the bug included.
@@ -151,7 +172,12 @@ fn text(line: &BugLine) -> String {
                 .map_or("beyond them".to_owned(), |runs| format!("{runs} run(s)")),
             line.sentence.as_deref().unwrap_or_default()
         ),
-        _ => format!("{}: NOT FOUND in {} runs", line.bug, line.runs),
+        _ => format!(
+            "{}: NOT FOUND by {} in {} runs",
+            line.bug,
+            line.expected.join(" or "),
+            line.runs
+        ),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::refusal::Refusal;
 use super::span::{Span, is_covered, may_be_granted};
 use crate::history::{Grant, GrantKind, Op};
+use crate::text::Text;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The role that may do everything, and the user that must hold it while auth is on.
@@ -12,8 +13,8 @@ const ROOT: &str = "root";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// Id of its password.
-    pub password: String,
-    roles: BTreeSet<String>,
+    pub password: Text,
+    roles: BTreeSet<Text>,
     /// Auth revision after creation or after the last password change, whichever came later.
     pub renewed: u64,
 }
@@ -25,8 +26,8 @@ pub struct Accounts {
     revision: u64,
     generation: u64,
     epoch_floor: u64,
-    users: BTreeMap<String, User>,
-    roles: BTreeMap<String, Vec<Grant>>,
+    users: BTreeMap<Text, User>,
+    roles: BTreeMap<Text, Vec<Grant>>,
 }
 
 impl Default for Accounts {
@@ -95,30 +96,30 @@ impl Accounts {
     }
 
     /// The user's roles in order.
-    pub fn roles_of(&self, name: &str) -> Vec<String> {
+    pub fn roles_of(&self, name: &str) -> Vec<Text> {
         self.user(name)
             .map(|user| user.roles.iter().cloned().collect())
             .unwrap_or_default()
     }
 
     /// Every user's name in order.
-    pub fn user_names(&self) -> Vec<String> {
+    pub fn user_names(&self) -> Vec<Text> {
         self.users.keys().cloned().collect()
     }
 
     /// Every role's name in order.
-    pub fn role_names(&self) -> Vec<String> {
+    pub fn role_names(&self) -> Vec<Text> {
         self.roles.keys().cloned().collect()
     }
 
     /// The role's permissions. `root` always shows the right to everything (etcd 3.6).
     pub fn permissions_of(&self, role: &str) -> Vec<Grant> {
         if role == ROOT {
-            let range_end = "\0".to_owned();
+            let range_end = Text::from("\0");
             let kind = GrantKind::Readwrite;
             return vec![Grant {
                 kind,
-                key: String::new(),
+                key: Text::default(),
                 range_end,
             }];
         }

@@ -3,6 +3,7 @@
 use super::refusal::Refusal;
 use super::span::Span;
 use crate::history::{Op, Pair, Reply};
+use crate::text::Text;
 use std::collections::BTreeMap;
 
 /// One version of a key; without a pair it says that the key was deleted.
@@ -16,7 +17,7 @@ struct Version {
 #[derive(Clone, Debug)]
 pub struct Keyspace {
     revision: i64,
-    keys: BTreeMap<String, Vec<Version>>,
+    keys: BTreeMap<Text, Vec<Version>>,
 }
 
 impl Default for Keyspace {
@@ -141,8 +142,8 @@ impl Keyspace {
     }
 
     /// Adds a version of a key.
-    pub(super) fn write(&mut self, key: &str, revision: i64, pair: Option<Pair>) {
-        let versions = self.keys.entry(key.to_owned()).or_default();
+    pub(super) fn write(&mut self, key: &Text, revision: i64, pair: Option<Pair>) {
+        let versions = self.keys.entry(key.clone()).or_default();
         versions.push(Version { revision, pair });
     }
 }

@@ -19,6 +19,7 @@ pub use refusal::Refusal;
 pub use span::Span;
 
 use crate::history::{AuthStatus, Op, Reply};
+use crate::text::Text;
 use std::collections::BTreeMap;
 
 /// Who asks, as the log entry says it.
@@ -40,7 +41,7 @@ pub enum Caller {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     /// Whom it names.
-    pub user: String,
+    pub user: Text,
     /// Index of the login's entry.
     pub index: u64,
     /// Auth revision at that index.
@@ -136,7 +137,7 @@ impl Model {
         let epochs = self.passwords.epochs_with(user, password, since..=index);
         let was_right = !epochs.is_empty();
         let auth_revision = self.accounts.revision();
-        let user = user.to_owned();
+        let user = Text::from(user);
         self.tokens.insert(
             login,
             Token {

@@ -2,6 +2,7 @@
 
 use super::accounts::Accounts;
 use crate::history::Op;
+use crate::text::Text;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
@@ -10,13 +11,13 @@ use std::ops::RangeInclusive;
 struct Since {
     index: u64,
     /// Password and epoch without the floor; `None`: no such user.
-    user: Option<(String, u64)>,
+    user: Option<(Text, u64)>,
 }
 
 /// Every user's passwords and epochs, by index.
 #[derive(Clone, Debug, Default)]
 pub struct Passwords {
-    users: BTreeMap<String, Vec<Since>>,
+    users: BTreeMap<Text, Vec<Since>>,
     /// From which index on no epoch lay below which auth revision.
     floors: Vec<(u64, u64)>,
 }
@@ -107,10 +108,11 @@ impl Passwords {
 mod tests {
     use super::super::Model;
     use crate::history::Op;
+    use crate::text::Text;
 
     fn model() -> Model {
         let mut model = Model::new();
-        let user = || "alice".to_owned();
+        let user = || Text::from("alice");
         let add = |password: &str| Op::UserAdd {
             user: user(),
             password: password.into(),
@@ -155,7 +157,7 @@ mod tests {
     #[test]
     fn a_disable_starts_an_epoch_with_the_same_password() {
         let mut model = model();
-        let root = |op: fn(String) -> Op| op("root".into());
+        let root = |op: fn(Text) -> Op| op("root".into());
         let add = root(|user| Op::UserAdd {
             user,
             password: "r".into(),

@@ -3,6 +3,7 @@
 
 use super::keyspace::Keyspace;
 use crate::history::{Compare, Op, Operand, Pair, Reply};
+use crate::text::Text;
 
 /// A data call at work.
 pub(super) struct Work<'a> {
@@ -77,11 +78,11 @@ impl Work<'_> {
         }
     }
 
-    fn put(&mut self, key: &str, value: &str, prev_kv: bool) -> Reply {
+    fn put(&mut self, key: &Text, value: &Text, prev_kv: bool) -> Reply {
         let previous = self.keys.pair(key).cloned();
         let pair = Pair {
-            key: key.to_owned(),
-            value: value.to_owned(),
+            key: key.clone(),
+            value: value.clone(),
             create_revision: previous
                 .as_ref()
                 .map_or(self.revision, |previous| previous.create_revision),
@@ -129,7 +130,7 @@ mod tests {
     fn get(key: &str, revision: i64) -> Op {
         Op::Get {
             key: key.into(),
-            range_end: String::new(),
+            range_end: Text::default(),
             serializable: false,
             limit: 0,
             revision,
@@ -207,6 +208,6 @@ mod tests {
         assert!(holds(Operand::Version(0)));
         assert!(holds(Operand::ModRevision(0)));
         assert!(!holds(Operand::Version(1)));
-        assert!(!holds(Operand::Value(String::new())));
+        assert!(!holds(Operand::Value(Text::default())));
     }
 }

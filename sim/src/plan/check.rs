@@ -64,13 +64,15 @@ impl Plan {
         }
         time("limit_ms", self.limit_ms)?;
         self.check_cluster()?;
-        for bug in self.shows.iter().chain(&self.bug) {
+        let shown = self.shows.iter().map(|shown| &shown.bug);
+        for bug in shown.chain(&self.bug) {
             if Bug::named(bug).is_empty() {
                 return wrong("bug", format!("there is no planted bug \"{bug}\""));
             }
         }
         self.check_windows()?;
         self.check_steps()?;
+        self.check_shows()?;
         self.check_labels()?;
         self.check_users()?;
         for (at, fault) in self.faults.iter().enumerate() {
@@ -122,6 +124,14 @@ impl Plan {
             );
         }
         Ok(())
+    }
+
+    fn check_shows(&self) -> Checked {
+        let unknown = |name: &&String| !self.clients.iter().any(|client| client.is_called(name));
+        match self.shows.iter().flat_map(|shown| &shown.by).find(unknown) {
+            Some(name) => wrong("shows, by", format!("no client is called \"{name}\"")),
+            None => Ok(()),
+        }
     }
 
     fn check_tokens(&self) -> Checked {

@@ -42,7 +42,7 @@ pub struct Plan {
     pub bug: Option<String>,
     /// The planted bugs that this plan was written to show.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub shows: Vec<String>,
+    pub shows: Vec<Shown>,
     /// Virtual time after which the run counts as stuck, milliseconds.
     #[serde(default = "default_limit_ms", skip_serializing_if = "is_default_limit")]
     pub limit_ms: u64,
@@ -110,6 +110,56 @@ impl Default for Cluster {
             heartbeat_ms: 100,
             election_ms: 1_000,
             drift_ppm: Vec::new(),
+        }
+    }
+}
+
+/// A planted bug that a plan shows: its slug alone, or `{ bug = "…", by = ["client"] }`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "ShownForm", into = "ShownForm")]
+pub struct Shown {
+    /// The slug.
+    pub bug: String,
+    /// Clients, one of whose calls the verdict must name first on the first pinned seed; empty: whoever's.
+    pub by: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected a planted bug's slug or { bug = \"slug\", by = [\"client\"] }"
+)]
+enum ShownForm {
+    Slug(String),
+    By(ShownBy),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ShownBy {
+    bug: String,
+    by: Vec<String>,
+}
+
+impl From<ShownForm> for Shown {
+    fn from(form: ShownForm) -> Shown {
+        match form {
+            ShownForm::Slug(bug) => Shown {
+                bug,
+                by: Vec::new(),
+            },
+            ShownForm::By(ShownBy { bug, by }) => Shown { bug, by },
+        }
+    }
+}
+
+impl From<Shown> for ShownForm {
+    fn from(shown: Shown) -> ShownForm {
+        let Shown { bug, by } = shown;
+        if by.is_empty() {
+            ShownForm::Slug(bug)
+        } else {
+            ShownForm::By(ShownBy { bug, by })
         }
     }
 }

@@ -2,13 +2,14 @@
 //! auth revision (data only), permission. Decides from replicated state and the entry alone.
 
 use super::super::command::{
-    Caller, Credential, DeleteRange, Identity, Put, Range, RawRange, Txn, TxnOp,
+    Caller, Compare, Credential, DeleteRange, Identity, Put, Range, RawRange, Txn, TxnOp,
 };
 use super::super::name::{RoleName, UserName};
 use super::super::outcome::ApplyError;
 use super::super::range_set::RangeSet;
 use super::AuthStore;
 use super::rights::UserRights;
+use crate::planted::{Bug, planted};
 
 /// What a caller may do to keys.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +90,8 @@ impl AuthStore {
         let Subject::User(user) = self.subject(caller)? else {
             return Ok(Access::Unrestricted);
         };
-        if resolved_revision(caller) < self.revision {
+        let unasked = planted(Bug::AuthRevisionIgnoredA) || planted(Bug::AuthRevisionIgnoredB);
+        if resolved_revision(caller) < self.revision && !unasked {
             return Err(ApplyError::AuthOldRevision);
         }
         Ok(match self.rights.of(user) {
@@ -117,6 +119,9 @@ impl AuthStore {
     /// Whether the credential still speaks for the user. Certificates are ended by those who issue them, so here they
     /// live even without a user; what such a caller may do is another question.
     fn is_alive(&self, name: &UserName, credential: &Credential) -> bool {
+        if planted(Bug::AuthRevisionIgnoredA) {
+            return true;
+        }
         let epoch = self.users.get(name).map(|user| self.epoch(user));
         match credential {
             Credential::SimpleToken(key, resolved_epoch) => {
@@ -182,18 +187,38 @@ impl Access<'_> {
     /// May carry out `txn`: all that it compares and all that *either* branch does, nested transactions included. Which
     /// branch runs tells something about the keys, so it is not even decided before.
     pub(in crate::state) fn txn(&self, txn: &Txn) -> Result<(), ApplyError> {
-        for compare in &txn.compares {
-            self.read(&compare.range)?;
+        self.compares(&txn.compares)?;
+        self.branch(&txn.success)?;
+        self.branch(&txn.failure)
+    }
+
+    fn compares(&self, compares: &[Compare]) -> Result<(), ApplyError> {
+        compares
+            .iter()
+            .try_for_each(|compare| self.read(&compare.range))
+    }
+
+    fn branch(&self, ops: &[TxnOp]) -> Result<(), ApplyError> {
+        ops.iter().try_for_each(|op| match op {
+            TxnOp::Range(Range { range, .. }) => self.read(range),
+            TxnOp::Put(put) => self.put(put),
+            TxnOp::DeleteRange(delete) => self.delete_range(delete),
+            TxnOp::Txn(txn) => self.nested(txn),
+        })
+    }
+
+    fn nested(&self, txn: &Txn) -> Result<(), ApplyError> {
+        if planted(Bug::NestedTxnUncheckedA) {
+            Ok(())
+        } else if planted(Bug::NestedTxnUncheckedB) {
+            self.compares(&txn.compares)?;
+            self.branch(&txn.success)
+        } else if planted(Bug::NestedTxnUncheckedC) {
+            self.branch(&txn.success)?;
+            self.branch(&txn.failure)
+        } else {
+            self.txn(txn)
         }
-        for op in txn.success.iter().chain(&txn.failure) {
-            match op {
-                TxnOp::Range(Range { range, .. }) => self.read(range)?,
-                TxnOp::Put(put) => self.put(put)?,
-                TxnOp::DeleteRange(delete) => self.delete_range(delete)?,
-                TxnOp::Txn(txn) => self.txn(txn)?,
-            }
-        }
-        Ok(())
     }
 
     fn covers(

@@ -38,7 +38,7 @@ impl AuthStore {
             prefix_hash,
             limits,
         } = login;
-        if !self.enabled {
+        if !self.enabled && !planted(Bug::DisableKeepsTokensB) {
             return Err(ApplyError::AuthNotEnabled);
         }
         let user = self.users.get(&name).ok_or(ApplyError::AuthFailed)?;

@@ -18,6 +18,7 @@ use super::effects::Effects;
 use super::name::{RoleName, UserName};
 use super::outcome::{Event, Write};
 use super::record::{Meta, TokenRecord, UserRecord};
+use crate::planted::{Bug, planted};
 use imbl::OrdMap;
 use rights::Rights;
 use std::collections::BTreeMap;
@@ -61,7 +62,11 @@ impl AuthStore {
                 .into_iter()
                 .map(|(name, permissions)| (name, role(permissions)))
                 .collect(),
-            tokens: TokenTable::restore(tokens),
+            tokens: TokenTable::restore(if planted(Bug::TokenTableVolatile) {
+                BTreeMap::new()
+            } else {
+                tokens
+            }),
             rights: Rights::default(),
         };
         for (name, user) in &store.users {

@@ -2,10 +2,12 @@
 //! cache, `server/auth/range_perm_cache.go`, but kept up incrementally: a change touches the users that it is about).
 
 use super::super::command::{PermissionKind, RawRange};
+use super::super::key_range::UpperBound;
 use super::super::name::{ROOT, RoleName, UserName};
 use super::super::range_set::RangeSet;
 use super::super::record::UserRecord;
 use super::Role;
+use crate::planted::{Bug, planted};
 use imbl::{OrdMap, OrdSet};
 
 /// The rights of every user. Holds an entry for exactly the users that exist.
@@ -87,7 +89,8 @@ impl Rights {
         }
     }
 
-    fn forget_holder(&mut self, name: &UserName, role: &RoleName) {
+    /// Takes note that `name` no longer holds `role`; what it may do stays as it is.
+    pub(super) fn forget_holder(&mut self, name: &UserName, role: &RoleName) {
         let holders = self
             .holders
             .get_mut(role)
@@ -102,9 +105,21 @@ impl Rights {
 impl UserRights {
     fn grant(&mut self, range: &RawRange, kind: PermissionKind) {
         // An image made elsewhere may hold ranges that are refused today; like in etcd they give nothing.
-        let Some(interval) = range.granted() else {
+        let Some(mut interval) = range.granted() else {
             return;
         };
+        if planted(Bug::RangeMergeEdgesA) && !range.is_single() {
+            interval = interval.with_its_end();
+        }
+        if planted(Bug::RangeMergeEdgesD) && interval.end == UpperBound::Open {
+            return;
+        }
+        if planted(Bug::RangeMergeEdgesC)
+            && range.is_single()
+            && (self.read.touches(&interval) || self.write.touches(&interval))
+        {
+            return;
+        }
         match kind {
             PermissionKind::Read => self.read.insert(interval),
             PermissionKind::Write => self.write.insert(interval),

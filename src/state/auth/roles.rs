@@ -5,6 +5,7 @@ use super::super::effects::Effects;
 use super::super::name::{ROOT, RoleName};
 use super::super::outcome::{ApplyError, Write};
 use super::{AuthStore, Role, permissions};
+use crate::planted::{Bug, planted};
 use bytes::Bytes;
 
 impl AuthStore {
@@ -50,8 +51,16 @@ impl AuthStore {
                 .get(&holder)
                 .expect("only users hold roles")
                 .clone();
-            user.roles.remove(&name);
-            self.set_user(holder, Some(user), effects);
+            if !planted(Bug::RoleDeleteKeepsMembership) {
+                user.roles.remove(&name);
+            }
+            if planted(Bug::RoleDeleteKeepsCache) {
+                self.rights.forget_holder(&holder, &name);
+                self.users.insert(holder.clone(), user.clone());
+                effects.writes.push(Write::User(holder, Some(user)));
+            } else {
+                self.set_user(holder, Some(user), effects);
+            }
         }
         effects.writes.push(Write::Role(name, None));
         Ok(())

@@ -4,6 +4,7 @@ use super::super::effects::Effects;
 use super::super::name::{ROOT, RoleName, UserName};
 use super::super::outcome::{ApplyError, Write};
 use super::AuthStore;
+use crate::planted::{Bug, planted};
 
 impl AuthStore {
     /// Whether auth is on.
@@ -43,6 +44,13 @@ impl AuthStore {
         }
         self.enabled = false;
         self.epoch_floor = self.revise(effects);
+        if planted(Bug::DisableKeepsTokensA) {
+            let users: Vec<UserName> = self.users.keys().cloned().collect();
+            for user in users {
+                self.keep_tokens(&user, self.epoch_floor, effects);
+            }
+            return;
+        }
         let dropped = self.tokens.clear();
         effects
             .writes

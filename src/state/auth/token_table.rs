@@ -116,6 +116,19 @@ impl TokenTable {
         places.into_iter().map(|(_, key)| key).collect()
     }
 
+    /// Moves the tokens of `user` to another epoch; gives them as they are now.
+    pub(super) fn rebind(&mut self, user: &UserName, epoch: u64) -> Vec<(TokenKey, TokenRecord)> {
+        let places = self.by_user.get(user).into_iter().flatten();
+        let mut rebound = Vec::new();
+        for (_, key) in places {
+            if let Some(record) = self.by_key.get_mut(key) {
+                record.epoch = epoch;
+                rebound.push((*key, record.clone()));
+            }
+        }
+        rebound
+    }
+
     /// Drops every token; gives their keys, in the order of logins.
     pub(super) fn clear(&mut self) -> Vec<TokenKey> {
         self.by_user.clear();

@@ -6,6 +6,7 @@ use super::super::name::{ROOT, RoleName, UserName};
 use super::super::outcome::{ApplyError, Write};
 use super::super::record::UserRecord;
 use super::AuthStore;
+use crate::planted::{Bug, planted};
 
 impl AuthStore {
     /// Creates a user without roles.
@@ -38,6 +39,9 @@ impl AuthStore {
             created_revision: self.revise(effects),
             ..UserRecord::default()
         };
+        if planted(Bug::CredentialChangeKeepsTokensB) {
+            self.keep_tokens(&name, user.created_revision, effects);
+        }
         self.set_user(name, Some(user), effects);
         Ok(())
     }
@@ -51,12 +55,14 @@ impl AuthStore {
         name: UserName,
         effects: &mut Effects,
     ) -> Result<(), ApplyError> {
-        if self.enabled && name.as_str() == ROOT {
+        if self.enabled && name.as_str() == ROOT && !planted(Bug::RootUnprotected) {
             return Err(ApplyError::InvalidAuthMgmt);
         }
         self.user(&name)?;
         self.revise(effects);
-        self.drop_tokens(&name, effects);
+        if !planted(Bug::CredentialChangeKeepsTokensB) {
+            self.drop_tokens(&name, effects);
+        }
         self.set_user(name, None, effects);
         Ok(())
     }
@@ -77,7 +83,11 @@ impl AuthStore {
             user.password = password;
         }
         user.password_revision = self.revise(effects);
-        self.drop_tokens(&name, effects);
+        if planted(Bug::CredentialChangeKeepsTokensA) {
+            self.keep_tokens(&name, user.password_revision, effects);
+        } else {
+            self.drop_tokens(&name, effects);
+        }
         self.set_user(name, Some(user), effects);
         Ok(())
     }
@@ -114,7 +124,8 @@ impl AuthStore {
         role: &RoleName,
         effects: &mut Effects,
     ) -> Result<(), ApplyError> {
-        if self.enabled && name.as_str() == ROOT && role.as_str() == ROOT {
+        let is_last_admin = name.as_str() == ROOT && role.as_str() == ROOT;
+        if self.enabled && is_last_admin && !planted(Bug::RootUnprotected) {
             return Err(ApplyError::InvalidAuthMgmt);
         }
         let mut user = self.user(&name)?.clone();
@@ -129,6 +140,14 @@ impl AuthStore {
     /// An existing user.
     pub(super) fn user(&self, name: &UserName) -> Result<&UserRecord, ApplyError> {
         self.users.get(name).ok_or(ApplyError::UserNotFound)
+    }
+
+    /// What planted bugs do in place of dropping a user's tokens: lets them live on in a new epoch.
+    pub(super) fn keep_tokens(&mut self, name: &UserName, epoch: u64, effects: &mut Effects) {
+        let kept = self.tokens.rebind(name, epoch).into_iter();
+        effects
+            .writes
+            .extend(kept.map(|(key, record)| Write::Token(key, Some(record))));
     }
 
     fn drop_tokens(&mut self, name: &UserName, effects: &mut Effects) {

@@ -16,12 +16,7 @@ fn a_run_through_every_kind_of_call_passes() {
         (None, put("/app/x", "1")),
         (root, put("/other", "2")),
         (root, Op::RoleAdd { role: "app".into() }),
-        (
-            root,
-            Op::RoleAdd {
-                role: String::new(),
-            },
-        ),
+        (root, Op::RoleAdd { role: "".into() }),
         (root, user_add("root", "x")),
         (root, user_delete("root")),
         (root, user_delete("nobody")),

@@ -216,7 +216,7 @@ fn a_history_that_contradicts_itself_is_not_decided() {
         client: "a".into(),
         member: 1,
         token: None,
-        op: get("x"),
+        op: Box::new(get("x")),
     };
     let end = |call| What::Return {
         call,

@@ -407,7 +407,7 @@ impl Run {
         match self.random.below(8) {
             0 => Op::Delete {
                 key: key.into(),
-                range_end: String::new(),
+                range_end: "".into(),
                 prev_kv: true,
             },
             1 => Op::Txn {

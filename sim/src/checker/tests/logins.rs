@@ -256,7 +256,7 @@ fn a_token_is_ignored_where_auth_is_still_off_but_not_where_it_is_on() {
         if let What::Applied(applied) = &mut event.what
             && applied.request_id == request
         {
-            applied.user = String::new();
+            applied.user = "".into();
         }
     }
     passes(&history);

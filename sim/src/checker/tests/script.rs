@@ -83,7 +83,7 @@ impl Script {
             client: client.into(),
             member,
             token,
-            op,
+            op: Box::new(op),
         });
         call
     }
@@ -203,7 +203,7 @@ impl Script {
         let from = self.applied.insert(member, self.index()).unwrap_or(0);
         let entries: Vec<Applied> = self.log[usize::try_from(from).unwrap()..].to_vec();
         for entry in entries {
-            self.push(What::Applied(Applied { member, ..entry }));
+            self.push(What::Applied(Box::new(Applied { member, ..entry })));
         }
     }
 
@@ -236,7 +236,7 @@ impl Script {
 
     pub(super) fn end(&mut self, call: u64, answer: Answer) {
         let outcome = match answer {
-            Ok(reply) => Outcome::Ok(reply),
+            Ok(reply) => Outcome::Ok(Box::new(reply)),
             Err(refusal) => refused(refusal),
         };
         self.push(What::Return { call, outcome });
@@ -342,7 +342,7 @@ impl Script {
 
     fn user_of(&self, login: u64) -> String {
         match &self.calls[&login].2 {
-            Op::Login { user, .. } => user.clone(),
+            Op::Login { user, .. } => user.to_string(),
             _ => String::new(),
         }
     }
@@ -369,7 +369,7 @@ pub(super) fn kind(op: &Op) -> &'static str {
 pub(super) fn refused(refusal: Refusal) -> Outcome {
     Outcome::Refused {
         code: "FailedPrecondition".into(),
-        message: format!("etcdserver: {}", refusal.text()),
+        message: format!("etcdserver: {}", refusal.text()).into(),
     }
 }
 
@@ -434,7 +434,7 @@ pub(super) fn put(key: &str, value: &str) -> Op {
 pub(super) fn get(key: &str) -> Op {
     Op::Get {
         key: key.into(),
-        range_end: String::new(),
+        range_end: "".into(),
         serializable: false,
         limit: 0,
         revision: 0,
@@ -445,7 +445,7 @@ pub(super) fn get(key: &str) -> Op {
 pub(super) fn local_get(key: &str) -> Op {
     Op::Get {
         key: key.into(),
-        range_end: String::new(),
+        range_end: "".into(),
         serializable: true,
         limit: 0,
         revision: 0,

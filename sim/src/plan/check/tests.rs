@@ -221,3 +221,67 @@ fn a_parse_error_names_line_column_and_field() {
     assert!(error.contains("line 12, column"), "{error}");
     assert!(error.contains("repaet"), "{error}");
 }
+
+#[test]
+fn clocks_tokens_copies_and_shown_bugs_are_checked() {
+    check(&[
+        (
+            "members = 3",
+            "members = 3\ndrift_ppm = [0, 0, 0, 1]",
+            "cluster.drift_ppm: 4 clocks for 3 members",
+        ),
+        (
+            "members = 3",
+            "members = 3\ndrift_ppm = [-100001]",
+            "cluster.drift_ppm: -100000 to 100000, not -100001",
+        ),
+        (
+            "[cluster]",
+            "[tokens]\nttl_ms = 999\n[cluster]",
+            "tokens.ttl_ms: 10 heartbeats (1000) at least, not 999",
+        ),
+        (
+            "[cluster]",
+            "[tokens]\nper_user_max = 0\n[cluster]",
+            "tokens.per_user_max: 1 at least, or nobody could log in",
+        ),
+        (
+            "name = \"alice\"",
+            "name = \"alice\"\ncopies = 0",
+            "client \"alice\", copies: 1 at least",
+        ),
+        (
+            "name = \"alice\"",
+            "name = \"alice\"\ncopies = 65",
+            "client: 65 clients, the limit is 64",
+        ),
+        (
+            "name = \"alice\"",
+            "name = \"alice\"\ncopies = 2",
+            "client \"alice\", copies: a step with a label that several clients run has no single moment to wait for",
+        ),
+        (
+            "setup =",
+            "shows = [\"no-such-bug\"]\nsetup =",
+            "bug: there is no planted bug \"no-such-bug\"",
+        ),
+        (
+            "setup =",
+            "shows = [{ bug = \"token-activation-lag\", by = [\"bob\"] }]\nsetup =",
+            "shows, by: no client is called \"bob\"",
+        ),
+    ]);
+}
+
+#[test]
+fn copies_have_names_of_their_own() {
+    let text = BASE.replacen(", label = \"in\"", "", 1);
+    let text = text.replacen(", wait_for = \"in\"", "", 1);
+    let text = text.replacen("name = \"alice\"", "name = \"alice\"\ncopies = 2", 1);
+    let plan: Plan = toml::from_str(&text).unwrap();
+    plan.check().unwrap();
+    let alice = &plan.clients[0];
+    assert_eq!(alice.names(), ["alice-1", "alice-2"]);
+    let is_called = ["alice", "alice-0", "alice-2", "alice-3"].map(|name| alice.is_called(name));
+    assert_eq!(is_called, [false, false, true, false]);
+}
