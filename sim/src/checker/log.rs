@@ -17,7 +17,7 @@ pub(super) struct Entry<'h> {
     pub(super) applied: &'h Applied,
     /// When that was.
     pub(super) seen: Moment,
-    /// The call that it is for; `None` for raft's own.
+    /// The call that it is for; `None` for raft's own and the cluster's own.
     pub(super) call: Option<u64>,
 }
 

@@ -1,6 +1,7 @@
 //! Refuses plans that parse but that no run could make sense of: numbers out of range, members, labels, windows and
 //! bugs that do not exist, steps that wait for each other. Each refusal names the field and says what is allowed.
 
+mod clock;
 mod transaction;
 
 use super::{Client, Fault, FaultKind, Members, Plan, Span, Step, VERSION};
@@ -13,8 +14,6 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) const MEMBERS_MAX: u64 = 7;
 /// Most clients; each is a task with a connection to every member.
 pub(super) const CLIENTS_MAX: u64 = 64;
-/// Fastest and slowest clock of a member, millionths: a tenth, a hundred times what real clocks do.
-pub(super) const DRIFT_PPM_MAX: u64 = 100_000;
 /// Shortest lifetime of tokens: reports of use are sent four times in a lifetime, from tick to tick.
 pub(super) const TOKEN_TTL_HEARTBEATS_MIN: u64 = 10;
 /// Most steps of a plan, repetitions counted; keeps a history within what the judge takes.
@@ -130,25 +129,6 @@ impl Plan {
         let unknown = |name: &&String| !self.clients.iter().any(|client| client.is_called(name));
         match self.shows.iter().flat_map(|shown| &shown.by).find(unknown) {
             Some(name) => wrong("shows, by", format!("no client is called \"{name}\"")),
-            None => Ok(()),
-        }
-    }
-
-    fn check_drift(&self) -> Checked {
-        let drifts = &self.cluster.drift_ppm;
-        let field = "cluster.drift_ppm";
-        if drifts.len() as u64 > self.cluster.members {
-            let (named, members) = (drifts.len(), self.cluster.members);
-            return wrong(field, format!("{named} clocks for {members} members"));
-        }
-        match drifts
-            .iter()
-            .find(|drift| drift.unsigned_abs() > DRIFT_PPM_MAX)
-        {
-            Some(drift) => wrong(
-                field,
-                format!("-{DRIFT_PPM_MAX} to {DRIFT_PPM_MAX}, not {drift}"),
-            ),
             None => Ok(()),
         }
     }
@@ -452,6 +432,10 @@ impl Plan {
             }
             FaultKind::Latency { ms } => latency(&format!("{field}, ms"), *ms),
             FaultKind::Loss { rate: share } => rate(&format!("{field}, rate"), *share, 0.9),
+            FaultKind::ClockDrift { member, .. } | FaultKind::ClockJump { member, .. } => {
+                self.check_members(&format!("{field}, member"), member)?;
+                clock::fault(field, &fault.kind)
+            }
             FaultKind::Heal {} => Ok(()),
         }
     }
