@@ -129,7 +129,7 @@ impl Table {
         }
     }
 
-    /// Prints the table, and the windows that no run passed.
+    /// Prints the table, and the windows and marks that no run hit.
     pub(crate) fn print(&self, out: &mut impl Write) -> io::Result<()> {
         let width = self
             .rows
@@ -169,7 +169,7 @@ impl Table {
             .map(|(name, _)| name.as_str())
             .collect();
         if !missed.is_empty() {
-            writeln!(out, "windows that no run passed: {}", missed.join(", "))?;
+            writeln!(out, "never seen: {}", missed.join(", "))?;
         }
         Ok(())
     }
