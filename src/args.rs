@@ -4,7 +4,9 @@
 
 use clap::builder::RangedU64ValueParser;
 use clap::{Parser, ValueEnum};
-use gatehouse::config::{Config, Member, cluster_id};
+use gatehouse::config::{
+    Config, Member, TOKEN_LIMITS, TOKEN_TTL, TOKEN_TTL_HEARTBEATS_MIN, cluster_id,
+};
 use gatehouse::state::TokenKind;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -14,6 +16,9 @@ use std::time::Duration;
 
 /// Longest election timeout, milliseconds: etcd's bound.
 const ELECTION_TIMEOUT_MS_MAX: u64 = 50_000;
+
+/// Longest `--auth-token-ttl`, seconds: etcd takes any 32-bit number.
+const TOKEN_TTL_SECS_MAX: u64 = u32::MAX as u64;
 
 /// Largest `--max-request-bytes`: raft sends an entry as one message, and peers must get heartbeats through beside it.
 const REQUEST_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -98,6 +103,11 @@ pub(crate) struct Args {
     /// Which tokens logins get.
     #[arg(long, env = "ETCD_AUTH_TOKEN", default_value = "simple")]
     auth_token: AuthToken,
+
+    /// How long simple tokens live after their last use, seconds.
+    #[arg(long, env = "ETCD_AUTH_TOKEN_TTL", value_name = "SECONDS", default_value_t = TOKEN_TTL.as_secs(),
+          value_parser = clap::value_parser!(u64).range(1..=TOKEN_TTL_SECS_MAX))]
+    auth_token_ttl: u64,
 
     /// bcrypt cost of new password hashes.
     #[arg(long, env = "ETCD_BCRYPT_COST", value_name = "4..31", default_value_t = 10,
@@ -202,16 +212,16 @@ impl Args {
             let reason = "must not be empty, and no '/', '\\', ',', '=' or control character may stand in it";
             return Err(ArgsError::new("name", self.name.escape_default(), reason));
         }
-        if self.election_timeout < 5 * self.heartbeat_interval {
-            let reason = format!(
-                "must be at least five times --heartbeat-interval, {} ms",
-                self.heartbeat_interval
-            );
-            return Err(ArgsError::new(
-                "election-timeout",
-                self.election_timeout,
-                reason,
-            ));
+        let (election, heartbeat) = (self.election_timeout, self.heartbeat_interval);
+        if election < 5 * heartbeat {
+            let reason =
+                format!("must be at least five times --heartbeat-interval, {heartbeat} ms");
+            return Err(ArgsError::new("election-timeout", election, reason));
+        }
+        let ttl = self.auth_token_ttl;
+        if ttl * 1000 < u64::from(TOKEN_TTL_HEARTBEATS_MIN) * heartbeat {
+            let reason = format!("must be at least ten times --heartbeat-interval, {heartbeat} ms");
+            return Err(ArgsError::new("auth-token-ttl", ttl, reason));
         }
         let members = self.members()?;
         let own = Member::new(
@@ -232,6 +242,8 @@ impl Args {
             token_kind: match self.auth_token {
                 AuthToken::Simple => TokenKind::Simple,
             },
+            token_ttl: Duration::from_secs(self.auth_token_ttl),
+            token_limits: TOKEN_LIMITS,
             max_txn_ops: self.max_txn_ops,
             max_request_bytes: self.max_request_bytes,
         };
@@ -449,6 +461,7 @@ mod tests {
         assert_eq!(settings.config.member_id, members[0].id);
         assert_eq!(*election, Duration::from_secs(1));
         assert_eq!(settings.config.bcrypt_cost, 10);
+        assert_eq!(settings.config.token_ttl, Duration::from_secs(300));
         assert_eq!(settings.config.max_txn_ops, 128);
         assert_eq!(settings.config.max_request_bytes, 1_572_864);
     }
@@ -525,6 +538,11 @@ mod tests {
             (
                 "--bcrypt-cost=3",
                 "invalid value '3' for '--bcrypt-cost <4..31>': 3 is not in 4..=31",
+            ),
+            (
+                "--auth-token-ttl 1 --heartbeat-interval 101",
+                "invalid value '1' for '--auth-token-ttl': \
+                 must be at least ten times --heartbeat-interval, 101 ms",
             ),
             (
                 "--auth-token=jwt",

@@ -1,9 +1,21 @@
 //! What a member needs to know to run: validated, with units in the names and nothing of the command line in it.
 
-use crate::state::TokenKind;
+use crate::state::{TokenKind, TokenLimits};
 use sha2::{Digest, Sha256};
 use std::net::SocketAddr;
 use std::time::Duration;
+
+/// How long simple tokens live after their last use: the default of etcd's `--auth-token-ttl`.
+pub const TOKEN_TTL: Duration = Duration::from_secs(300);
+
+/// Shortest lifetime of simple tokens, heartbeats: uses are reported from tick to tick, four times in a lifetime.
+pub const TOKEN_TTL_HEARTBEATS_MIN: u32 = 10;
+
+/// How many simple tokens may live: about 100 bytes each in memory, on every member.
+pub const TOKEN_LIMITS: TokenLimits = TokenLimits {
+    per_user: 10_000,
+    total: 200_000,
+};
 
 /// One member of the static cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +95,11 @@ pub struct Config {
     pub password_workers: usize,
     /// Which tokens logins get.
     pub token_kind: TokenKind,
+    /// How long simple tokens live after their last use; at least [`TOKEN_TTL_HEARTBEATS_MIN`] heartbeats. Members must
+    /// agree on it, or a leader with a shorter one ends tokens whose uses others report too rarely.
+    pub token_ttl: Duration,
+    /// How many simple tokens there may be, for logins at this member.
+    pub token_limits: TokenLimits,
     /// Most operations in one branch of a transaction.
     pub max_txn_ops: usize,
     /// Largest request, bytes.

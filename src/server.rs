@@ -158,7 +158,7 @@ async fn announce(node: Node) {
 #[cfg(madsim)]
 mod tests {
     use super::*;
-    use crate::config::Member as ConfigMember;
+    use crate::config::{Member as ConfigMember, TOKEN_LIMITS, TOKEN_TTL};
     use crate::observer::Unobserved;
     use crate::pb::etcdserverpb::kv_client::KvClient;
     use crate::pb::etcdserverpb::maintenance_client::MaintenanceClient;
@@ -189,6 +189,8 @@ mod tests {
             bcrypt_cost: 4,
             password_workers: 1,
             token_kind: TokenKind::Simple,
+            token_ttl: TOKEN_TTL,
+            token_limits: TOKEN_LIMITS,
             max_txn_ops: 128,
             max_request_bytes: 1 << 20,
         }

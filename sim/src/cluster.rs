@@ -8,7 +8,7 @@ use crate::rng::{Purpose, Rng};
 use gatehouse::config::{Config, Member};
 use gatehouse::platform::{Clock, Disk, SimClock, SimDisk};
 use gatehouse::server::{Parts, run};
-use gatehouse::state::TokenKind;
+use gatehouse::state::{TokenKind, TokenLimits};
 use madsim::net::NetSim;
 use madsim::runtime::{Handle, NodeHandle};
 use madsim::task::NodeId;
@@ -49,6 +49,9 @@ impl Condition {
 struct Machine {
     node: NodeId,
     disk: SimDisk,
+    clock: SimClock,
+    /// How the plan wants its clock to run, millionths.
+    drift_ppm: i64,
     condition: AtomicU8,
 }
 
@@ -201,7 +204,23 @@ impl Cluster {
             .update_config(|config| config.packet_loss_rate = loss);
     }
 
-    /// Undoes whatever faults did: links and latency as planned, every member running.
+    /// How fast a member's clock runs from now on; as planned with `None`.
+    pub(crate) fn set_drift(&self, member: u64, drift_ppm: Option<i64>) {
+        let machine = self.machine(member);
+        let drift_ppm = drift_ppm.unwrap_or(machine.drift_ppm);
+        self.recorder
+            .fault(format!("clock of n{member} runs {drift_ppm} ppm fast"));
+        machine.clock.set_drift_ppm(drift_ppm);
+    }
+
+    /// How far a member's time of day is off from now on.
+    pub(crate) fn set_time_of_day(&self, member: u64, offset_ms: i64) {
+        self.recorder
+            .fault(format!("clock of n{member} is {offset_ms} ms ahead"));
+        self.machine(member).clock.set_offset_ms(offset_ms);
+    }
+
+    /// Undoes whatever faults did: links, latency and clocks as planned, every member running.
     pub(crate) fn heal(&self) {
         let members = 1..=self.size();
         for member in members.clone() {
@@ -212,6 +231,10 @@ impl Cluster {
         }
         self.set_latency(None);
         self.set_loss(None);
+        for machine in &self.machines {
+            machine.clock.set_drift_ppm(machine.drift_ppm);
+            machine.clock.set_offset_ms(0);
+        }
         for member in members {
             self.resume(member);
             if self.machine(member).condition() == Condition::Down {
@@ -253,14 +276,19 @@ pub(crate) fn travel(span: Span) -> std::ops::Range<Duration> {
 fn boot(handle: &Handle, plan: &Plan, seed: u64, member: u64, recorder: &Recorder) -> Machine {
     let disk = SimDisk::new(Rng::new(seed, Purpose::Disk(member)).draw());
     let clock = SimClock::new();
+    let drifts = plan.cluster.drift_ppm.iter().copied();
+    let drift_ppm = (1..).zip(drifts).find(|(named, _)| *named == member);
+    let drift_ppm = drift_ppm.map_or(0, |(_, drift)| drift);
+    clock.set_drift_ppm(drift_ppm);
     let config = config(plan, member);
     let recorder = recorder.clone();
     let boots = disk.clone();
     // Runs at each boot. The clock's handle survives, the member's own view of it starts anew.
+    let boot_clock = clock.clone();
     let init = move || {
         let parts = Parts {
             disk: Disk::simulated(boots.clone()),
-            clock: Clock::simulated(clock.clone()),
+            clock: Clock::simulated(boot_clock.clone()),
             observer: recorder.observer(member),
         };
         let (config, recorder) = (config.clone(), recorder.clone());
@@ -282,6 +310,8 @@ fn boot(handle: &Handle, plan: &Plan, seed: u64, member: u64, recorder: &Recorde
     Machine {
         node: node.id(),
         disk,
+        clock,
+        drift_ppm,
         condition: AtomicU8::new(Condition::Up as u8),
     }
 }
@@ -310,6 +340,11 @@ fn config(plan: &Plan, member: u64) -> Config {
         bcrypt_cost: BCRYPT_COST,
         password_workers: PASSWORD_WORKERS,
         token_kind: TokenKind::Simple,
+        token_ttl: Duration::from_millis(plan.tokens.ttl_ms),
+        token_limits: TokenLimits {
+            per_user: plan.tokens.per_user_max,
+            total: plan.tokens.total_max,
+        },
         max_txn_ops: TXN_OPS_MAX,
         max_request_bytes: REQUEST_BYTES_MAX,
     }

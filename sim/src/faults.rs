@@ -109,6 +109,16 @@ async fn strike(world: &World, fault: &Fault, lasts: Option<Duration>, rng: &mut
                 cluster.set_loss(None);
             }
         }
+        FaultKind::ClockDrift { member, ppm } => {
+            let begin = |cluster: &Cluster, member| cluster.set_drift(member, Some(*ppm));
+            let end = |cluster: &Cluster, member| cluster.set_drift(member, None);
+            on_member(cluster, who(member), lasts, begin, end).await;
+        }
+        FaultKind::ClockJump { member, ms } => {
+            let begin = |cluster: &Cluster, member| cluster.set_time_of_day(member, *ms);
+            let end = |cluster: &Cluster, member| cluster.set_time_of_day(member, 0);
+            on_member(cluster, who(member), lasts, begin, end).await;
+        }
         FaultKind::Heal {} => {
             world.recorder.fault("heal");
             cluster.heal();

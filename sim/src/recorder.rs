@@ -1,11 +1,11 @@
 //! Writes the history of a run while it happens: what clients do, what members report, what faults strike. It also
 //! feeds the trace hash, and knows who leads. It never waits and never draws: recording must not change a run.
 
-use crate::history::{Applied, Event, History, Op, Outcome, What};
+use crate::history::{Applied, Event, History, Op, Outcome, TokenNote, What};
 use crate::text::Text;
 use crate::trace::Trace;
 use gatehouse::observer::{Observed, Observer};
-use gatehouse::state::{self, Command, Identity, Response};
+use gatehouse::state::{self, Command, Identity, Response, TokenKey};
 use madsim::net::NetSim;
 use madsim::time::TimeHandle;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -230,7 +230,9 @@ impl Observer for Watch {
                     auth_enabled: meta.auth_enabled,
                     kv_revision: meta.kv_revision,
                     digest: meta.digest,
-                    tokens: Vec::new(),
+                    tokens: command
+                        .map(|command| tokens(&command.op))
+                        .unwrap_or_default(),
                 })));
             }
         }
@@ -286,5 +288,20 @@ fn kind(op: &state::Op) -> &'static str {
         state::Op::RoleDelete(_) => "role-delete",
         state::Op::RoleGrantPermission(..) => "grant-permission",
         state::Op::RoleRevokePermission(..) => "revoke-permission",
+        state::Op::TokenRefresh(_) => "token-refresh",
+        state::Op::TokenExpire(_) => "token-expire",
+    }
+}
+
+/// The tokens that an entry of the cluster's own names.
+fn tokens(op: &state::Op) -> Vec<TokenNote> {
+    let note = |key: &TokenKey, refresh_count| TokenNote {
+        login_index: key.index,
+        refresh_count,
+    };
+    match op {
+        state::Op::TokenRefresh(used) => used.iter().map(|key| note(key, 0)).collect(),
+        state::Op::TokenExpire(due) => due.iter().map(|(key, seen)| note(key, *seen)).collect(),
+        _ => Vec::new(),
     }
 }

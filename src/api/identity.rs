@@ -61,6 +61,7 @@ impl Api {
             return self.without_token(call, view);
         };
         call.acts_for(&record.user);
+        self.node.token_used(key);
         let identity = Identity::User(
             record.user.clone(),
             Credential::SimpleToken(key, record.epoch),

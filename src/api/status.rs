@@ -80,7 +80,7 @@ fn node(error: &NodeError) -> Refusal {
 fn refused(error: &ApplyError) -> Refusal {
     use Code::{
         FailedPrecondition, InvalidArgument, NotFound, OutOfRange, PermissionDenied,
-        Unauthenticated, Unknown,
+        ResourceExhausted, Unauthenticated, Unknown,
     };
     match error {
         ApplyError::UserEmpty => (InvalidArgument, "etcdserver: user name is empty"),
@@ -117,6 +117,9 @@ fn refused(error: &ApplyError) -> Refusal {
             FailedPrecondition,
             "etcdserver: authentication is not enabled",
         ),
+        // Etcd has no such limit. This is its text for a server that has enough to do, with the code that its error table
+        // has for it, which tells a definite refusal from a lost answer.
+        ApplyError::TooManyTokens => (ResourceExhausted, "etcdserver: too many requests"),
         ApplyError::InvalidAuthMgmt => (InvalidArgument, "etcdserver: invalid auth management"),
         ApplyError::PermissionNotGiven => (InvalidArgument, "etcdserver: permission not given"),
         ApplyError::RoleNotGranted => (
@@ -169,6 +172,7 @@ Refused(RoleEmpty) → 3 etcdserver: role name is empty
 Refused(AuthFailed) → 3 etcdserver: authentication failed, invalid user ID or password
 Refused(NoPasswordUser) → 2 auth: authentication failed, password was given for no password user
 Refused(AuthNotEnabled) → 9 etcdserver: authentication is not enabled
+Refused(TooManyTokens) → 8 etcdserver: too many requests
 Refused(InvalidAuthMgmt) → 3 etcdserver: invalid auth management
 Refused(PermissionNotGiven) → 3 etcdserver: permission not given
 Refused(RoleNotGranted) → 9 etcdserver: role is not granted to the user
@@ -219,6 +223,7 @@ LoginContended → 14 etcdserver: request timed out
             A::AuthFailed,
             A::NoPasswordUser,
             A::AuthNotEnabled,
+            A::TooManyTokens,
             A::InvalidAuthMgmt,
             A::PermissionNotGiven,
             A::RoleNotGranted,

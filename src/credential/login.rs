@@ -123,6 +123,7 @@ impl Attempt<'_> {
             epoch,
             kind: self.node.config().token_kind,
             prefix_hash: prefix.hash(),
+            limits: self.node.config().token_limits,
         });
         let command = Command {
             request_id,

@@ -14,7 +14,7 @@ use crate::pb::gatehousepb::internal_raft_request::Op as PbOp;
 use crate::pb::gatehousepb::request_header::Credential as PbCredential;
 use crate::state::{
     Authenticate, Caller, Command, Credential, Identity, Op, PasswordHash, RawRange, RoleName,
-    TokenKey, TokenKind, UserAdd, UserName,
+    TokenKey, TokenKind, TokenLimits, UserAdd, UserName,
 };
 use bytes::{BufMut as _, Bytes, BytesMut};
 use prost::Message as _;
@@ -201,6 +201,12 @@ fn op_to_pb(op: &Op) -> PbOp {
                 range_end: range.range_end.clone(),
             })
         }
+        Op::TokenRefresh(tokens) => PbOp::TokenRefresh(pb::InternalTokenRefreshRequest {
+            tokens: tokens.iter().map(token_key_to_pb).collect(),
+        }),
+        Op::TokenExpire(tokens) => PbOp::TokenExpire(pb::InternalTokenExpireRequest {
+            tokens: tokens.iter().map(due_token_to_pb).collect(),
+        }),
     }
 }
 
@@ -239,7 +245,43 @@ fn op_from_pb(op: PbOp) -> Result<Op, EntryError> {
                 range_end: revoke.range_end,
             },
         ),
+        PbOp::TokenRefresh(refresh) => {
+            let keys = refresh.tokens.into_iter().map(token_key_from_pb);
+            Op::TokenRefresh(keys.collect::<Result<_, _>>()?)
+        }
+        PbOp::TokenExpire(expire) => {
+            let due = expire.tokens.into_iter().map(due_token_from_pb);
+            Op::TokenExpire(due.collect::<Result<_, _>>()?)
+        }
     })
+}
+
+fn token_key_to_pb(key: &TokenKey) -> pb::TokenKey {
+    pb::TokenKey {
+        prefix_hash: Bytes::copy_from_slice(&key.prefix_hash),
+        index: key.index,
+    }
+}
+
+fn token_key_from_pb(key: pb::TokenKey) -> Result<TokenKey, EntryError> {
+    Ok(TokenKey {
+        index: key.index,
+        prefix_hash: hash_from_pb(&key.prefix_hash)?,
+    })
+}
+
+fn due_token_to_pb((key, refresh_count): &(TokenKey, u64)) -> pb::DueToken {
+    pb::DueToken {
+        key: Some(token_key_to_pb(key)),
+        refresh_count: *refresh_count,
+    }
+}
+
+fn due_token_from_pb(due: pb::DueToken) -> Result<(TokenKey, u64), EntryError> {
+    let key = due
+        .key
+        .ok_or_else(|| malformed("a token to expire has no key"))?;
+    Ok((token_key_from_pb(key)?, due.refresh_count))
 }
 
 fn authenticate_to_pb(login: &Authenticate) -> pb::InternalAuthenticateRequest {
@@ -252,6 +294,8 @@ fn authenticate_to_pb(login: &Authenticate) -> pb::InternalAuthenticateRequest {
         prefix_hash: Bytes::copy_from_slice(&login.prefix_hash),
         epoch: login.epoch,
         kind: kind as i32,
+        tokens_per_user_max: login.limits.per_user,
+        tokens_total_max: login.limits.total,
     }
 }
 
@@ -268,6 +312,10 @@ fn authenticate_from_pb(
         user: UserName(login.name),
         epoch: login.epoch,
         kind,
+        limits: TokenLimits {
+            per_user: login.tokens_per_user_max,
+            total: login.tokens_total_max,
+        },
     })
 }
 

@@ -10,6 +10,7 @@ use super::log::Log;
 use super::peers::Peers;
 use super::proposals::Proposals;
 use super::ticker::Ticker;
+use super::token_keeper::TokenKeeper;
 use super::{NodeStatus, View};
 use crate::observer::{Observed, Observer};
 use crate::platform::Setter;
@@ -34,6 +35,7 @@ pub(super) struct EventLoop {
     pub(super) barriers: Barriers,
     pub(super) peers: Peers,
     pub(super) ticker: Ticker,
+    pub(super) token_keeper: TokenKeeper,
     pub(super) queue: mpsc::Receiver<Event>,
     pub(super) stop: watch::Receiver<bool>,
     pub(super) observer: Arc<dyn Observer>,
@@ -122,6 +124,9 @@ impl EventLoop {
         self.proposals.try_refused_again();
         if let Some(context) = self.barriers.tick() {
             self.raft.read_index(context);
+        }
+        for proposal in self.token_keeper.tick(&self.applier.state) {
+            self.proposals.add(proposal);
         }
     }
 
@@ -296,6 +301,7 @@ impl EventLoop {
             return Ok(());
         }
         let term = self.raft.raft.term;
+        self.token_keeper.applied(&self.applier.state);
         window::pass(Window::CommitToPublish, self.raft.raft.id).await;
         let state = self.applier.state.clone();
         let index = state.meta().applied_index;
@@ -322,6 +328,7 @@ impl EventLoop {
     fn observe_role(&mut self) {
         let raft = &self.raft.raft;
         let leads = (raft.state == StateRole::Leader).then_some(raft.term);
+        self.token_keeper.lead(leads);
         if leads == self.led {
             return;
         }

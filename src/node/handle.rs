@@ -2,15 +2,15 @@
 
 use super::entry;
 use super::event::Event;
-use super::proposals::Proposal;
+use super::proposals::{Proposal, RequestIds};
 use super::stage::Stage;
+use super::token_uses::TokenUses;
 use super::{NodeStatus, View};
 use crate::config::Config;
 use crate::observer::Observer;
 use crate::platform::Watched;
-use crate::state::{ApplyError, Command, Response};
+use crate::state::{ApplyError, Command, Response, TokenKey};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -32,7 +32,8 @@ struct Shared {
     events: mpsc::Sender<Event>,
     view: Watched<Arc<View>>,
     status: watch::Receiver<NodeStatus>,
-    next_request_id: AtomicU64,
+    request_ids: Arc<RequestIds>,
+    token_uses: Arc<TokenUses>,
     proposals: Semaphore,
     reads: Semaphore,
 }
@@ -80,7 +81,8 @@ impl Node {
         events: mpsc::Sender<Event>,
         view: Watched<Arc<View>>,
         status: watch::Receiver<NodeStatus>,
-        boot_nonce: u64,
+        request_ids: Arc<RequestIds>,
+        token_uses: Arc<TokenUses>,
     ) -> Node {
         Node {
             shared: Arc::new(Shared {
@@ -89,7 +91,8 @@ impl Node {
                 events,
                 view,
                 status,
-                next_request_id: AtomicU64::new(boot_nonce),
+                request_ids,
+                token_uses,
                 proposals: Semaphore::new(PROPOSALS_WAITING_MAX),
                 reads: Semaphore::new(READS_WAITING_MAX),
             }),
@@ -121,10 +124,14 @@ impl Node {
         *self.shared.status.borrow()
     }
 
-    /// A request id that no member and no restart repeats: each member counts from a random number of 64 bits, drawn at
-    /// its start.
+    /// A request id that no member and no restart repeats.
     pub fn next_request_id(&self) -> u64 {
-        self.shared.next_request_id.fetch_add(1, Ordering::Relaxed)
+        self.shared.request_ids.next()
+    }
+
+    /// A call has presented a token that is alive here: its use is reported through the log, so that it lives on.
+    pub fn token_used(&self, key: TokenKey) {
+        self.shared.token_uses.note(key);
     }
 
     /// A view that holds everything acknowledged before the call: one shared ReadIndex, then a wait until it is applied.

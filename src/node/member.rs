@@ -6,8 +6,10 @@ use super::event_loop::{APPEND_BYTES_MAX, EventLoop, Later};
 use super::failure::MemberError;
 use super::log::Log;
 use super::peers::Peers;
-use super::proposals::Proposals;
+use super::proposals::{Proposals, RequestIds};
 use super::ticker::Ticker;
+use super::token_keeper::TokenKeeper;
+use super::token_uses::TokenUses;
 use super::{Node, NodeStatus, PeerService, View};
 use crate::config::Config;
 use crate::observer::{Observed, Observer};
@@ -77,6 +79,10 @@ impl Member {
         });
         let (events, queue) = mpsc::channel(EVENTS_WAITING_MAX);
         let boot_nonce = random_u64();
+        let request_ids = Arc::new(RequestIds::from(boot_nonce));
+        let token_uses = Arc::new(TokenUses::default());
+        let (ids, uses) = (Arc::clone(&request_ids), Arc::clone(&token_uses));
+        let token_keeper = TokenKeeper::new(&config, clock.clone(), uses, ids);
         let event_loop = EventLoop {
             raft,
             applier: Applier {
@@ -88,6 +94,7 @@ impl Member {
             barriers: Barriers::new(config.member_id, boot_nonce),
             peers: Peers::start(&config, &events),
             ticker: Ticker::new(clock, config.heartbeat),
+            token_keeper,
             queue,
             stop,
             observer: Arc::clone(&observer),
@@ -104,7 +111,8 @@ impl Member {
             events,
             viewers,
             status_readers,
-            boot_nonce,
+            request_ids,
+            token_uses,
         );
         Ok(Member {
             node,

@@ -20,6 +20,10 @@ mod peers;
 mod proposals;
 mod stage;
 mod ticker;
+mod token_deadlines;
+mod token_keeper;
+mod token_reports;
+mod token_uses;
 mod view;
 
 #[cfg(test)]

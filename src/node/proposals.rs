@@ -9,10 +9,26 @@ use super::stage::Stage;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// A call's proposal, as it arrives at the event loop.
+/// Request ids that no member and no restart repeats: each member counts from a random number of 64 bits, drawn at its
+/// start.
+#[derive(Debug)]
+pub(super) struct RequestIds(AtomicU64);
+
+impl RequestIds {
+    pub(super) fn from(boot_nonce: u64) -> RequestIds {
+        RequestIds(AtomicU64::new(boot_nonce))
+    }
+
+    pub(super) fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// A proposal of a call, or of the member itself, as it arrives at the event loop.
 pub(super) struct Proposal {
     pub(super) request_id: u64,
     pub(super) entry: Bytes,

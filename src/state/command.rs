@@ -96,6 +96,11 @@ pub enum Op {
     RoleGrantPermission(RoleName, Option<Permission>),
     /// Takes the permissions with exactly this key and range end from a role.
     RoleRevokePermission(RoleName, RawRange),
+    /// Says that tokens have been used. By the cluster only; tokens that are gone stay gone.
+    TokenRefresh(Vec<TokenKey>),
+    /// Ends tokens that nobody has used for long. By the cluster only; each with the number of uses reported when it was
+    /// found to be due: if another has been reported since, the token lives on.
+    TokenExpire(Vec<(TokenKey, u64)>),
 }
 
 /// A key and a range end as they came over the wire. Empty end: the key alone; one zero byte: everything from the key on.
@@ -252,6 +257,17 @@ pub struct Authenticate {
     pub kind: TokenKind,
     /// SHA-256 of the token's random prefix.
     pub prefix_hash: [u8; 32],
+    /// How many tokens there may be, as the member that took the login was told: flags differ, the entry must not.
+    pub limits: TokenLimits,
+}
+
+/// How many simple tokens may live at the same time. The default is none: entries of versions without limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TokenLimits {
+    /// Of one user: a further login ends the one that was least recently refreshed, in the log's order. 0: no limit.
+    pub per_user: u64,
+    /// Of all users: a further login is refused, unless it makes room by itself. 0: no limit.
+    pub total: u64,
 }
 
 /// Kinds of tokens.

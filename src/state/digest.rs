@@ -321,5 +321,6 @@ fn refusal_number(refusal: &ApplyError) -> u8 {
         ApplyError::LeaseNotFound => 19,
         ApplyError::Compacted => 20,
         ApplyError::FutureRevision => 21,
+        ApplyError::TooManyTokens => 22,
     }
 }

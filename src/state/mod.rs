@@ -256,6 +256,15 @@ impl State {
         self.auth.token(key)
     }
 
+    /// The tokens whose last report of use, or login, stands at `index` of the log or before it, each with the number of
+    /// uses reported; those that were reported longest ago come first.
+    pub fn tokens_refreshed_until(
+        &self,
+        index: u64,
+    ) -> impl Iterator<Item = (TokenKey, u64)> + use<'_> {
+        self.auth.tokens_refreshed_until(index)
+    }
+
     /// Hash over users, roles, tokens, flag and revisions. Linear in what it hashes.
     pub fn auth_hash(&self) -> u64 {
         self.auth.hash(&self.meta())

@@ -167,6 +167,9 @@ pub enum ApplyError {
     /// Login while auth is off.
     #[error("authentication is not enabled")]
     AuthNotEnabled,
+    /// Login while as many tokens live as there may be.
+    #[error("too many requests")]
+    TooManyTokens,
     /// A protected name, or a range that holds no key.
     #[error("invalid auth management")]
     InvalidAuthMgmt,

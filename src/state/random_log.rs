@@ -31,7 +31,11 @@ enum Who {
 enum Step {
     Ask(Who, Op),
     /// A login that read the user's epoch, or this much less.
-    Login(UserName, u64, TokenKind),
+    Login(UserName, u64, TokenKind, TokenLimits),
+    /// A report that some of the tokens ever issued have been used.
+    Refresh(Who, Vec<usize>),
+    /// Some of the tokens ever issued, with the count of reported uses, or this much less.
+    Expire(Who, Vec<(usize, u64)>),
     /// Raft's own entry.
     Empty,
 }
@@ -178,10 +182,14 @@ fn who() -> impl Strategy<Value = Who> {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let kind = select(vec![TokenKind::Simple, TokenKind::Jwt]);
-    let login = (user(), prop::bool::weighted(0.2).prop_map(u64::from), kind);
+    let limits = (0..3u64, 0..5u64).prop_map(|(per_user, total)| TokenLimits { per_user, total });
+    let lag = || prop::bool::weighted(0.2).prop_map(u64::from);
+    let login = (user(), lag(), kind, limits);
     let step = prop_oneof![
         10 => (who(), op()).prop_map(|(who, op)| Step::Ask(who, op)),
-        2 => login.prop_map(|(name, lag, kind)| Step::Login(name, lag, kind)),
+        3 => login.prop_map(|(name, lag, kind, limits)| Step::Login(name, lag, kind, limits)),
+        2 => (who(), vec(any::<usize>(), 0..4)).prop_map(|(who, used)| Step::Refresh(who, used)),
+        1 => (who(), vec((any::<usize>(), lag()), 0..3)).prop_map(|(who, due)| Step::Expire(who, due)),
         1 => Just(Step::Empty),
     ];
     vec(step, 0..60)
@@ -242,7 +250,23 @@ impl Member {
     fn entry(&self, step: &Step) -> Option<(Caller, Op)> {
         match step {
             Step::Ask(who, op) => Some((self.caller(who), op.clone())),
-            Step::Login(user, lag, kind) => {
+            Step::Refresh(who, used) => {
+                let keys = used.iter().filter_map(|which| self.token(*which)).collect();
+                Some((self.caller(who), Op::TokenRefresh(keys)))
+            }
+            Step::Expire(who, due) => {
+                let key = |(which, lag): &(usize, u64)| {
+                    let key = self.token(*which)?;
+                    let count = self
+                        .state
+                        .token(&key)
+                        .map_or(0, |token| token.refresh_count);
+                    Some((key, count.saturating_sub(*lag)))
+                };
+                let due = due.iter().filter_map(key).collect();
+                Some((self.caller(who), Op::TokenExpire(due)))
+            }
+            Step::Login(user, lag, kind, limits) => {
                 let epoch = self
                     .state
                     .login_record(user)
@@ -254,11 +278,18 @@ impl Member {
                     epoch,
                     kind: *kind,
                     prefix_hash,
+                    limits: *limits,
                 };
                 Some((Caller::ANONYMOUS, Op::Authenticate(login)))
             }
             Step::Empty => None,
         }
+    }
+
+    /// One of the tokens ever issued, if there is one.
+    fn token(&self, which: usize) -> Option<TokenKey> {
+        let which = which.checked_rem(self.issued.len())?;
+        Some(self.issued[which].1)
     }
 
     fn caller(&self, who: &Who) -> Caller {
@@ -426,6 +457,28 @@ proptest! {
             }
         }
         assert_decisions_follow_records(&member);
+    }
+
+    #[test]
+    fn limits_hold_and_nobody_logs_another_user_out(steps in steps()) {
+        let mut member = Member::new();
+        for step in &steps {
+            let before = member.state.image().tokens;
+            let applied = member.step(step);
+            let (Step::Login(user, _, _, limits), Ok(Response::Authenticated(key))) = (step, &applied.result) else {
+                continue;
+            };
+            let after = member.state.image().tokens;
+            let held = after.values().filter(|token| token.user == *user).count() as u64;
+            prop_assert!(limits.per_user == 0 || held <= limits.per_user);
+            prop_assert!(limits.total == 0 || after.len() as u64 <= limits.total);
+            let gone: Vec<_> = before.iter().filter(|(key, _)| !after.contains_key(key)).collect();
+            prop_assert!(gone.iter().all(|(_, token)| token.user == *user));
+            // Whoever made room had been unused for longer than whoever stayed.
+            let stayed = after.iter().filter(|(held, token)| *held != key && token.user == *user);
+            let last_gone = gone.iter().map(|(_, token)| token.refresh_index).max().unwrap_or(0);
+            prop_assert!(stayed.map(|(_, token)| token.refresh_index).all(|index| index >= last_gone));
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod show;
 
 use super::*;
 use folded_store::FoldedStore;
-use language::{Request, Row};
+use language::{Login, Request, Row};
 use std::collections::BTreeMap;
 
 /// A store and a state that follow one transcript.
@@ -41,12 +41,19 @@ impl Runner {
         let caller = self.caller(&row.caller);
         match language::request(&row.command) {
             Request::Apply(op) => self.apply(caller, op),
-            Request::Login {
-                name,
-                epoch,
-                kind,
-                token,
-            } => self.login(caller, name, epoch, kind, token),
+            Request::Login(login) => self.login(caller, login),
+            Request::Refresh(names) => {
+                let keys = names.iter().map(|name| self.tokens[name].0).collect();
+                self.apply(caller, Op::TokenRefresh(keys))
+            }
+            Request::Expire(names) => {
+                let due = names
+                    .iter()
+                    .map(|(name, seen)| (self.tokens[name].0, *seen));
+                let due = due.collect();
+                self.apply(caller, Op::TokenExpire(due))
+            }
+            Request::Tokens => self.live_tokens(),
             Request::Get { range, detailed } => {
                 match self.state.range(&caller, &range, &self.store) {
                     Ok(found) => show::found(&found, detailed),
@@ -110,14 +117,30 @@ impl Runner {
         }
     }
 
-    fn login(
-        &mut self,
-        caller: Caller,
-        name: UserName,
-        epoch: Option<u64>,
-        kind: TokenKind,
-        token: String,
-    ) -> String {
+    /// The live tokens by name with their counts of reported uses, the longest unused first.
+    fn live_tokens(&self) -> String {
+        let name = |key: &TokenKey| {
+            let named = self.tokens.iter().find(|(_, (named, _))| named == key);
+            named.map_or("?", |(name, _)| name)
+        };
+        let live = self.state.tokens_refreshed_until(u64::MAX);
+        let live: Vec<String> = live
+            .map(|(key, count)| format!("{}×{count}", name(&key)))
+            .collect();
+        if live.is_empty() {
+            return "none".to_owned();
+        }
+        live.join(" ")
+    }
+
+    fn login(&mut self, caller: Caller, login: Login) -> String {
+        let Login {
+            name,
+            epoch,
+            kind,
+            token,
+            limits,
+        } = login;
         let known = self
             .state
             .login_record(&name)
@@ -129,6 +152,7 @@ impl Runner {
             epoch,
             kind,
             prefix_hash,
+            limits,
         };
         let applied = self.commit(caller, Op::Authenticate(login));
         assert!(applied.events.is_empty(), "a login changes no right");
@@ -226,6 +250,11 @@ fn switching() {
 #[test]
 fn credentials() {
     check(include_str!("testdata/credentials.txt"));
+}
+
+#[test]
+fn tokens() {
+    check(include_str!("testdata/tokens.txt"));
 }
 
 #[test]

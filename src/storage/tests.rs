@@ -5,7 +5,7 @@ use super::{Durability, FORMAT, Identity, Loaded, Storage, StorageError};
 use crate::platform::Disk;
 use crate::state::{
     Authenticate, Caller, Command, Op, PasswordHash, Permission, PermissionKind, Put, RawRange,
-    State, TokenKind, UserAdd, Values as _,
+    State, TokenKind, TokenLimits, UserAdd, Values as _,
 };
 use bytes::Bytes;
 use raft::eraftpb::{Entry, HardState};
@@ -277,6 +277,7 @@ fn ops() -> Vec<Op> {
             epoch: 6,
             kind: TokenKind::Simple,
             prefix_hash: [9; 32],
+            limits: TokenLimits::default(),
         }),
     ]
 }

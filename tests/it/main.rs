@@ -33,6 +33,10 @@ mod permissions;
 #[cfg(real)]
 mod protocol;
 
+/// How long tokens live.
+#[cfg(real)]
+mod lifetimes;
+
 /// Three members: crashes lose nothing, and members agree.
 #[cfg(real)]
 mod cluster;

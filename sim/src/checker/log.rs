@@ -7,6 +7,9 @@ use super::run::{Moment, Run};
 use crate::history::{Applied, Event, History, Op, What};
 use std::collections::BTreeMap;
 
+/// Entries that no call asks for: reports of tokens' use, and the end of those that nobody uses.
+pub(super) const OWN_KINDS: [&str; 2] = ["token-refresh", "token-expire"];
+
 /// One entry of the agreed log.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<'h> {
@@ -14,7 +17,7 @@ pub(super) struct Entry<'h> {
     pub(super) applied: &'h Applied,
     /// When that was.
     pub(super) seen: Moment,
-    /// The call that it is for; `None` for raft's own.
+    /// The call that it is for; `None` for raft's own and the cluster's own.
     pub(super) call: Option<u64>,
 }
 
@@ -74,6 +77,11 @@ impl<'h> Log<'h> {
         self.entries.get(&index)
     }
 
+    /// Every entry in order, whether agreed or not.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry<'h>> {
+        self.entries.values()
+    }
+
     /// The entry that decided a call: the accepted one, else the last refused one. A login that was told to start over
     /// has not been decided by that.
     pub(super) fn decisive(&self, call: u64) -> Option<&Entry<'h>> {
@@ -127,7 +135,7 @@ impl<'h> Log<'h> {
             kind,
             ..
         } = applied;
-        if *request_id == 0 && kind.is_empty() {
+        if (*request_id == 0 && kind.is_empty()) || OWN_KINDS.contains(&kind.as_str()) {
             return None;
         }
         let proposal = run.proposals.get(request_id);

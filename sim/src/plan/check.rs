@@ -1,6 +1,9 @@
 //! Refuses plans that parse but that no run could make sense of: numbers out of range, members, labels, windows and
 //! bugs that do not exist, steps that wait for each other. Each refusal names the field and says what is allowed.
 
+mod clock;
+mod transaction;
+
 use super::{Client, Fault, FaultKind, Members, Plan, Span, Step, VERSION};
 use crate::history::Op;
 use crate::marks::Mark;
@@ -12,8 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) const MEMBERS_MAX: u64 = 7;
 /// Most clients; each is a task with a connection to every member.
 pub(super) const CLIENTS_MAX: u64 = 64;
-/// Fastest and slowest clock of a member, millionths: a tenth, a hundred times what real clocks do.
-pub(super) const DRIFT_PPM_MAX: u64 = 100_000;
 /// Shortest lifetime of tokens: reports of use are sent four times in a lifetime, from tick to tick.
 pub(super) const TOKEN_TTL_HEARTBEATS_MIN: u64 = 10;
 /// Most steps of a plan, repetitions counted; keeps a history within what the judge takes.
@@ -24,8 +25,6 @@ pub(super) const FAULTS_MAX: usize = 1_000;
 pub(super) const TIME_MS_MAX: u64 = 3_600_000;
 /// Longest name of anything, bytes.
 pub(super) const NAME_BYTES_MAX: usize = 100;
-/// Most operations in one branch of a transaction, and most comparisons: the server's own default.
-pub(super) const TXN_OPS_MAX: usize = 128;
 
 /// What is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -131,25 +130,6 @@ impl Plan {
         let unknown = |name: &&String| !self.clients.iter().any(|client| client.is_called(name));
         match self.shows.iter().flat_map(|shown| &shown.by).find(unknown) {
             Some(name) => wrong("shows, by", format!("no client is called \"{name}\"")),
-            None => Ok(()),
-        }
-    }
-
-    fn check_drift(&self) -> Checked {
-        let drifts = &self.cluster.drift_ppm;
-        let field = "cluster.drift_ppm";
-        if drifts.len() as u64 > self.cluster.members {
-            let (named, members) = (drifts.len(), self.cluster.members);
-            return wrong(field, format!("{named} clocks for {members} members"));
-        }
-        match drifts
-            .iter()
-            .find(|drift| drift.unsigned_abs() > DRIFT_PPM_MAX)
-        {
-            Some(drift) => wrong(
-                field,
-                format!("-{DRIFT_PPM_MAX} to {DRIFT_PPM_MAX}, not {drift}"),
-            ),
             None => Ok(()),
         }
     }
@@ -338,7 +318,7 @@ impl Plan {
                 "a login presents no token",
             );
         }
-        txn(field, &step.op)
+        transaction::check(field, &step.op, 1)
     }
 
     fn check_labels(&self) -> Checked {
@@ -460,6 +440,10 @@ impl Plan {
             }
             FaultKind::Latency { ms } => latency(&format!("{field}, ms"), *ms),
             FaultKind::Loss { rate: share } => rate(&format!("{field}, rate"), *share, 0.9),
+            FaultKind::ClockDrift { member, .. } | FaultKind::ClockJump { member, .. } => {
+                self.check_members(&format!("{field}, member"), member)?;
+                clock::fault(field, &fault.kind)
+            }
             FaultKind::Heal {} => Ok(()),
         }
     }
@@ -574,32 +558,6 @@ fn rate(field: &str, share: f64, most: f64) -> Checked {
     } else {
         wrong(field, format!("0 to {most}, not {share}"))
     }
-}
-
-fn txn(field: &str, op: &Op) -> Checked {
-    let Op::Txn {
-        compare,
-        success,
-        failure,
-    } = op
-    else {
-        return Ok(());
-    };
-    for branch in [success, failure] {
-        if branch.len() > TXN_OPS_MAX || compare.len() > TXN_OPS_MAX {
-            return wrong(
-                field,
-                format!("at most {TXN_OPS_MAX} operations in a branch"),
-            );
-        }
-        if !branch
-            .iter()
-            .all(|op| matches!(op, Op::Put { .. } | Op::Get { .. } | Op::Delete { .. }))
-        {
-            return wrong(field, "a transaction holds put, get and delete only");
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -104,6 +104,21 @@ pub enum FaultKind {
         /// 0 to below 1.
         rate: f64,
     },
+    /// Makes a member's clock run fast, or slow below 0: its ticks, and how long its tokens live. Instead of what the plan
+    /// says for it.
+    ClockDrift {
+        /// Whose.
+        member: Members,
+        /// How much, millionths.
+        ppm: i64,
+    },
+    /// Puts a member's time of day forward, or back below 0; how fast it runs stays.
+    ClockJump {
+        /// Whose.
+        member: Members,
+        /// How far from the true time, milliseconds.
+        ms: i64,
+    },
     /// Undoes everything that other faults did.
     Heal {},
 }

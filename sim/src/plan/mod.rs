@@ -253,7 +253,11 @@ pub struct Client {
 impl Plan {
     /// What the judge must know about tokens.
     pub fn token_rules(&self) -> TokenRules {
-        let drifts = self.cluster.drift_ppm.iter();
+        let turned = self.faults.iter().filter_map(|fault| match &fault.kind {
+            FaultKind::ClockDrift { ppm, .. } => Some(ppm),
+            _ => None,
+        });
+        let drifts = self.cluster.drift_ppm.iter().chain(turned);
         TokenRules {
             ttl_ms: self.tokens.ttl_ms,
             per_user_max: self.tokens.per_user_max,

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a story that cannot go on fails")]
 
+mod lifetimes;
 mod logins;
 mod observed;
 mod tokens;

@@ -1,6 +1,6 @@
 //! A simulated cluster of complete members, and a client on a machine of its own.
 
-use crate::config::{Config, Member, cluster_id};
+use crate::config::{Config, Member, TOKEN_LIMITS, TOKEN_TTL, cluster_id};
 use crate::observer::{Observed, Observer};
 use crate::pb::etcdserverpb as pb;
 use crate::planted::{Bug, plant};
@@ -30,6 +30,21 @@ where
     F: FnOnce(World) -> Fut + Send + 'static,
     Fut: Future<Output = T> + Send + 'static,
 {
+    simulate_with(TOKEN_TTL, seed, bug, story)
+}
+
+/// The same with members whose tokens live for `token_ttl`.
+pub(super) fn simulate_with<T, F, Fut>(
+    token_ttl: Duration,
+    seed: u64,
+    bug: Option<Bug>,
+    story: F,
+) -> T
+where
+    T: Send + 'static,
+    F: FnOnce(World) -> Fut + Send + 'static,
+    Fut: Future<Output = T> + Send + 'static,
+{
     let mut config = madsim::Config::default();
     config.net.send_latency = Duration::from_millis(1)..Duration::from_millis(5);
     let simulation = std::thread::spawn(move || {
@@ -42,7 +57,7 @@ where
                 .name("client")
                 .ip("10.0.0.100".parse().unwrap())
                 .build();
-            let world = World::start(seed);
+            let world = World::start(seed, token_ttl);
             client.spawn(story(world)).await.unwrap()
         })
     });
@@ -80,7 +95,7 @@ impl Observer for Told {
     }
 }
 
-fn config(at: usize, members: &[Member]) -> Config {
+fn config(at: usize, members: &[Member], token_ttl: Duration) -> Config {
     Config {
         cluster_id: cluster_id(members, TOKEN),
         member_id: members[at].id,
@@ -92,19 +107,21 @@ fn config(at: usize, members: &[Member]) -> Config {
         bcrypt_cost: 4,
         password_workers: 2,
         token_kind: TokenKind::Simple,
+        token_ttl,
+        token_limits: TOKEN_LIMITS,
         max_txn_ops: 128,
         max_request_bytes: 1 << 20,
     }
 }
 
 impl World {
-    fn start(seed: u64) -> World {
+    fn start(seed: u64, token_ttl: Duration) -> World {
         let told = Arc::new(Told::default());
         let member =
             |at: usize| Member::new(&format!("m{at}"), &format!("10.0.0.{}:2380", at + 1), TOKEN);
         let members: Vec<Member> = (0..3).map(member).collect();
         let machine = |at: usize| {
-            let config = config(at, &members);
+            let config = config(at, &members, token_ttl);
             let (disk, told) = (SimDisk::new(seed * 10 + at as u64), Arc::clone(&told));
             Handle::current()
                 .create_node()

@@ -1,6 +1,6 @@
 //! A simulated cluster, its faults, and a witness that compares what the members apply.
 
-use crate::config::{Config, Member as ConfigMember};
+use crate::config::{Config, Member as ConfigMember, TOKEN_LIMITS, TOKEN_TTL};
 use crate::node::{Member, MemberError, Node, NodeError, Outcome};
 use crate::observer::{Observed, Observer};
 use crate::platform::{Clock, Disk, ServeOptions, SimDisk, bind, serve};
@@ -117,6 +117,8 @@ pub(super) fn config(id: u64, size: u64) -> Config {
         bcrypt_cost: 4,
         password_workers: 1,
         token_kind: TokenKind::Simple,
+        token_ttl: TOKEN_TTL,
+        token_limits: TOKEN_LIMITS,
         max_txn_ops: 128,
         max_request_bytes: 1 << 20,
     }
@@ -124,13 +126,21 @@ pub(super) fn config(id: u64, size: u64) -> Config {
 
 impl Cluster {
     pub(super) fn start(size: u64, seed: u64) -> Cluster {
+        Cluster::start_with(size, seed, TOKEN_TTL)
+    }
+
+    /// Members whose tokens live for `token_ttl`.
+    pub(super) fn start_with(size: u64, seed: u64, token_ttl: Duration) -> Cluster {
         let witness = Arc::new(Witness::default());
         let members = (1..=size).map(|id| {
             let disk = SimDisk::new(seed * 100 + id);
             let life = Arc::new(Mutex::new(Life::default()));
             let machine = {
                 let (disk, life, witness) = (disk.clone(), Arc::clone(&life), Arc::clone(&witness));
-                let config = config(id, size);
+                let config = Config {
+                    token_ttl,
+                    ..config(id, size)
+                };
                 Handle::current()
                     .create_node()
                     .name(format!("m{id}"))

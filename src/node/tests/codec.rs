@@ -4,7 +4,7 @@ use crate::node::entry::{EntryError, decode, encode};
 use crate::state::{
     Authenticate, Caller, Command, Compare, Credential, DeleteRange, Identity, Op, Operand,
     PasswordHash, Permission, PermissionKind, Put, Range, RawRange, Relation, RoleName, SortOrder,
-    SortTarget, TokenKey, TokenKind, Txn, TxnOp, UserAdd, UserName,
+    SortTarget, TokenKey, TokenKind, TokenLimits, Txn, TxnOp, UserAdd, UserName,
 };
 use bytes::Bytes;
 use proptest::collection::vec;
@@ -37,6 +37,27 @@ fn a_newer_format_is_named() {
 }
 
 #[test]
+fn a_login_written_before_there_were_limits_has_none() {
+    // Header with request id 7; a login of `a` with its hash and epoch 2, and no field beyond.
+    let hash = [1_u8; 32];
+    let fields = [&[0x0a, 1, b'a', 0x52, 32][..], &hash, &[0x58, 2]].concat();
+    let entry = [&[1, 0xa2, 0x06, 2, 8, 7, 0xa2, 0x3f, 39][..], &fields].concat();
+    let login = Authenticate {
+        user: UserName::from("a"),
+        epoch: 2,
+        kind: TokenKind::Simple,
+        prefix_hash: hash,
+        limits: TokenLimits::default(),
+    };
+    let command = Command {
+        request_id: 7,
+        caller: Caller::ANONYMOUS,
+        op: Op::Authenticate(login),
+    };
+    assert_eq!(decode(&Bytes::from(entry)), Ok(command));
+}
+
+#[test]
 fn an_empty_entry_is_malformed() {
     assert!(matches!(
         decode(&Bytes::new()),
@@ -58,9 +79,7 @@ fn command() -> impl Strategy<Value = Command> {
 
 fn caller() -> impl Strategy<Value = Caller> {
     let credential = prop_oneof![
-        (any::<u64>(), any::<[u8; 32]>(), any::<u64>()).prop_map(|(index, prefix_hash, epoch)| {
-            Credential::SimpleToken(TokenKey { index, prefix_hash }, epoch)
-        }),
+        (token_key(), any::<u64>()).prop_map(|(key, epoch)| Credential::SimpleToken(key, epoch)),
         any::<u64>().prop_map(Credential::Jwt),
         Just(Credential::Certificate),
     ];
@@ -99,19 +118,28 @@ fn op() -> impl Strategy<Value = Op> {
         (role(), proptest::option::of(permission()))
             .prop_map(|(role, permission)| Op::RoleGrantPermission(role, permission)),
         (role(), raw_range()).prop_map(|(role, range)| Op::RoleRevokePermission(role, range)),
+        vec(token_key(), 0..4).prop_map(Op::TokenRefresh),
+        vec((token_key(), any::<u64>()), 0..4).prop_map(Op::TokenExpire),
     ]
+}
+
+fn token_key() -> impl Strategy<Value = TokenKey> {
+    (any::<u64>(), any::<[u8; 32]>())
+        .prop_map(|(index, prefix_hash)| TokenKey { index, prefix_hash })
 }
 
 fn authenticate() -> impl Strategy<Value = Authenticate> {
     let kind = prop_oneof![Just(TokenKind::Simple), Just(TokenKind::Jwt)];
-    (user(), any::<u64>(), kind, any::<[u8; 32]>()).prop_map(|(user, epoch, kind, prefix_hash)| {
-        Authenticate {
+    let limits = any::<(u64, u64)>().prop_map(|(per_user, total)| TokenLimits { per_user, total });
+    (user(), any::<u64>(), kind, any::<[u8; 32]>(), limits).prop_map(
+        |(user, epoch, kind, prefix_hash, limits)| Authenticate {
             user,
             epoch,
             kind,
             prefix_hash,
-        }
-    })
+            limits,
+        },
+    )
 }
 
 fn user() -> impl Strategy<Value = UserName> {

@@ -9,4 +9,6 @@ mod peers;
 #[cfg(madsim)]
 mod stories;
 #[cfg(madsim)]
+mod tokens;
+#[cfg(madsim)]
 mod torture;

@@ -24,7 +24,7 @@ impl AuthStore {
     /// password change, and with the user's deletion and creation under the same name.
     ///
     /// # Errors
-    /// [`ApplyError::AuthNotEnabled`], [`ApplyError::AuthFailed`].
+    /// [`ApplyError::AuthNotEnabled`], [`ApplyError::AuthFailed`], [`ApplyError::TooManyTokens`].
     pub(in crate::state) fn authenticate(
         &mut self,
         index: u64,
@@ -36,6 +36,7 @@ impl AuthStore {
             epoch: compared_epoch,
             kind,
             prefix_hash,
+            limits,
         } = login;
         if !self.enabled && !planted(Bug::DisableKeepsTokensB) {
             return Err(ApplyError::AuthNotEnabled);
@@ -52,6 +53,7 @@ impl AuthStore {
             // Signed where it is asked for, from what the epoch just confirmed; nothing is kept.
             TokenKind::Jwt => Ok(Response::Done),
             TokenKind::Simple => {
+                self.make_room(&name, limits, effects)?;
                 let key = TokenKey { index, prefix_hash };
                 let record = TokenRecord {
                     user: name,
@@ -112,6 +114,7 @@ mod tests {
             epoch,
             kind,
             prefix_hash: [1; 32],
+            limits: TokenLimits::default(),
         };
         let response = apply(&mut state, Op::Authenticate(login));
         (state, response)
@@ -146,6 +149,7 @@ mod tests {
             epoch: 0,
             kind,
             prefix_hash: [1; 32],
+            limits: TokenLimits::default(),
         };
         let op = Op::Authenticate(login);
         let command = Command {

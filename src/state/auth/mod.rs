@@ -8,6 +8,7 @@ mod queries;
 mod rights;
 mod roles;
 mod switch;
+mod token_life;
 mod token_table;
 mod users;
 

@@ -14,12 +14,12 @@ pub(super) struct Row {
 /// What a row asks for.
 pub(super) enum Request {
     Apply(Op),
-    Login {
-        name: UserName,
-        epoch: Option<u64>,
-        kind: TokenKind,
-        token: String,
-    },
+    Login(Login),
+    /// Names of tokens.
+    Refresh(Vec<String>),
+    /// Names of tokens, each with the count that the proposer saw.
+    Expire(Vec<(String, u64)>),
+    Tokens,
     Get {
         range: Range,
         detailed: bool,
@@ -33,6 +33,15 @@ pub(super) enum Request {
     CheckAdmin,
     CheckIdentity,
     Show,
+}
+
+/// `login USER [epoch=E] [jwt] [as TOKEN] [per-user=N] [total=N]`.
+pub(super) struct Login {
+    pub(super) name: UserName,
+    pub(super) epoch: Option<u64>,
+    pub(super) kind: TokenKind,
+    pub(super) token: String,
+    pub(super) limits: TokenLimits,
 }
 
 /// The rows of a transcript; empty lines and lines with `#` in front are skipped.
@@ -87,7 +96,10 @@ fn verb(words: &mut Words<'_>) -> Request {
         "read-txn" => Request::ReadTxn(txn(words)),
         "enable" => Request::Apply(Op::AuthEnable),
         "disable" => Request::Apply(Op::AuthDisable),
-        "login" => login(words),
+        "login" => Request::Login(login(words)),
+        "refresh" => Request::Refresh(words.rest()),
+        "expire" => Request::Expire(words.rest().iter().map(|word| due(word)).collect()),
+        "tokens" => Request::Tokens,
         "user-add" => Request::Apply(Op::UserAdd(user_add(words))),
         "user-delete" => Request::Apply(Op::UserDelete(words.text().into())),
         "passwd" => Request::Apply(Op::UserChangePassword(
@@ -154,6 +166,14 @@ impl<'a> Words<'a> {
     fn number(&mut self, name: &str) -> Option<i64> {
         self.option(name)
             .map(|value| value.parse().expect("an option is a number"))
+    }
+
+    /// Every word that is left.
+    fn rest(&mut self) -> Vec<String> {
+        let rest = self.words[self.at..].iter().map(|word| (*word).to_owned());
+        let rest = rest.collect();
+        self.at = self.words.len();
+        rest
     }
 
     fn bytes(&mut self) -> Bytes {
@@ -337,7 +357,16 @@ fn compare(words: &mut Words<'_>) -> Compare {
     }
 }
 
-fn login(words: &mut Words<'_>) -> Request {
+/// `token=count`.
+fn due(word: &str) -> (String, u64) {
+    let (token, count) = word.split_once('=').expect("a due token is token=count");
+    (
+        token.to_owned(),
+        count.parse().expect("the count is a number"),
+    )
+}
+
+fn login(words: &mut Words<'_>) -> Login {
     let name = words.text().into();
     let epoch = words
         .option("epoch")
@@ -352,11 +381,17 @@ fn login(words: &mut Words<'_>) -> Request {
     } else {
         "unnamed".to_owned()
     };
-    Request::Login {
+    let mut limit = |option| {
+        let limit = words.number(option).unwrap_or(0);
+        u64::try_from(limit).expect("a limit is not negative")
+    };
+    let (per_user, total) = (limit("per-user"), limit("total"));
+    Login {
         name,
         epoch,
         kind,
         token,
+        limits: TokenLimits { per_user, total },
     }
 }
 

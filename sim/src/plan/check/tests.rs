@@ -69,6 +69,26 @@ fn values_out_of_range_are_refused_by_field() {
             "cluster.election_ms: five heartbeats (500) to 60000, not 400",
         ),
         (
+            "members = 3",
+            "members = 3\ndrift_ppm = [1, 2, 3, 4]",
+            "cluster.drift_ppm: 4 clocks for 3 members",
+        ),
+        (
+            "members = 3",
+            "members = 3\ndrift_ppm = [100001]",
+            "cluster.drift_ppm: -100000 to 100000, not 100001",
+        ),
+        (
+            "members = 3",
+            "members = 3\n[tokens]\nttl_ms = 999",
+            "tokens.ttl_ms: 10 heartbeats (1000) at least, not 999",
+        ),
+        (
+            "members = 3",
+            "members = 3\n[tokens]\ntotal_max = 0",
+            "tokens.total_max: 1 at least, or nobody could log in",
+        ),
+        (
             "member = [1, 2]",
             "member = [1, 4]",
             "client \"alice\", member: members are numbered 1 to 3, there is no 4",
@@ -127,6 +147,33 @@ fn steps_that_nobody_could_run_are_refused() {
     ]);
 }
 
+/// A transaction that holds `inner`, as a field of a step.
+fn txn_of(inner: &str) -> String {
+    format!("do = \"txn\", success = [{{ {inner} }}]")
+}
+
+#[test]
+fn transactions_nest_and_hold_data_calls_only() {
+    let put = "do = \"put\", key = \"k\", value = \"v\"";
+    let nested = |depth| (1..=depth).fold(put.to_owned(), |inner, _| txn_of(&inner));
+    let plan = |step: &str| BASE.replacen(put, step, 1);
+    let deep: Plan = toml::from_str(&plan(&nested(8))).unwrap();
+    deep.check().unwrap();
+    let rows = [
+        (
+            nested(9),
+            "client \"alice\", step 2: transactions nest at most 8 deep",
+        ),
+        (
+            txn_of(&txn_of("do = \"user-list\"")),
+            "client \"alice\", step 2: a transaction holds put, get, delete and txn only",
+        ),
+    ];
+    for (step, message) in rows {
+        assert_eq!(refusal(&plan(&step)), message);
+    }
+}
+
 #[test]
 fn faults_and_windows_are_checked() {
     let rows = [
@@ -155,6 +202,18 @@ fn faults_and_windows_are_checked() {
             "fault 1, wait_for: no step is labelled \"no\"",
         ),
         (
+            "[[fault]]\nkind = \"clock-drift\"\nmember = 9\nppm = 1",
+            "fault 1, member: members are numbered 1 to 3, there is no 9",
+        ),
+        (
+            "[[fault]]\nkind = \"clock-drift\"\nmember = 1\nppm = -100001",
+            "fault 1, ppm: -100000 to 100000, not -100001",
+        ),
+        (
+            "[[fault]]\nkind = \"clock-jump\"\nmember = 1\nms = 86400001",
+            "fault 1, ms: -86400000 to 86400000, not 86400001",
+        ),
+        (
             "[[window]]\nname = \"commit-to-publish\"\nms = [9, 3]",
             "window 1, ms: [9, 3] has its lowest number last",
         ),
@@ -172,6 +231,20 @@ fn an_expected_mark_is_a_window_or_a_mark_of_histories() {
     let start = "expect.marks: there is no \"token-wait\", only password-checked-to-proposed, ";
     assert!(message.starts_with(start), "{message}");
     assert!(message.contains("token-waited, "), "{message}");
+}
+
+#[test]
+fn the_judge_is_told_of_the_worst_clock() {
+    let drift = |text: &str| {
+        let plan: Plan = toml::from_str(text).unwrap();
+        plan.check().unwrap();
+        plan.token_rules().drift_ppm
+    };
+    assert_eq!(drift(BASE), 0);
+    let drifting = BASE.replacen("members = 3", "members = 3\ndrift_ppm = [7, -9]", 1);
+    assert_eq!(drift(&drifting), 9);
+    let struck = "[[fault]]\nkind = \"clock-drift\"\nmember = \"leader\"\nppm = -50\nfor_ms = 10\n";
+    assert_eq!(drift(&format!("{drifting}{struck}")), 50);
 }
 
 #[test]
