@@ -29,6 +29,7 @@ pub mod text;
 
 pub mod checker;
 pub mod expect;
+pub mod marks;
 pub mod model;
 pub mod verdict;
 

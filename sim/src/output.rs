@@ -133,7 +133,7 @@ impl Table {
         }
     }
 
-    /// Prints the table, and the windows that no run passed.
+    /// Prints the table, and the windows and marks that no run hit.
     pub(crate) fn print(&self, out: &mut impl Write) -> io::Result<()> {
         let width = self
             .rows
@@ -173,7 +173,7 @@ impl Table {
             .map(|(name, _)| name.as_str())
             .collect();
         if !missed.is_empty() {
-            writeln!(out, "windows that no run passed: {}", missed.join(", "))?;
+            writeln!(out, "never seen: {}", missed.join(", "))?;
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use crate::history::{FORMAT_VERSION, Header, History, What};
 use crate::history_file::FORMAT;
 use crate::labels::Labels;
 use crate::log::{NOTHING_CAN_HAPPEN, TIME_IS_OVER};
+use crate::marks;
 use crate::plan::Plan;
 use crate::recorder::{Record, Recorder};
 use crate::verdict::{Verdict, VerdictKind};
@@ -64,7 +65,7 @@ pub struct Run {
     pub wall_time: Duration,
     /// What went into the hash, a line each, if it was to be kept.
     pub trace: Vec<String>,
-    /// How often each named window was passed.
+    /// How often each named window was passed, and each mark of [`marks`] is in the history.
     pub marks: Marks,
     /// How long revocations took to reach every member, as far as local reads showed it.
     pub staleness: Staleness,
@@ -107,7 +108,7 @@ pub fn run(plan: &Arc<Plan>, seed: u64, options: &Options) -> Run {
     if options.keep_trace {
         recorder.keep_trace();
     }
-    let (ended, marks) = simulate(plan, seed, bug, options.log.clone(), &recorder);
+    let (ended, mut marks) = simulate(plan, seed, bug, options.log.clone(), &recorder);
     let mut record = recorder.take();
     let trace = record.trace.take_lines();
     let header = Header {
@@ -122,6 +123,7 @@ pub fn run(plan: &Arc<Plan>, seed: u64, options: &Options) -> Run {
     let (trace_hash, ops, virtual_time) = (record.trace.digest(), record.calls, record.elapsed);
     let own = own_objection(plan, options, &ended, &record);
     let history = record.into_history(header);
+    marks.extend(marks::of_history(&history));
     let Judgement {
         verdict: judged,
         staleness,

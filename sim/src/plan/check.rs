@@ -6,6 +6,7 @@ mod transaction;
 
 use super::{Client, Fault, FaultKind, Members, Plan, Span, Step, VERSION};
 use crate::history::Op;
+use crate::marks::Mark;
 use gatehouse::planted::Bug;
 use gatehouse::window::Window;
 use std::collections::{BTreeMap, BTreeSet};
@@ -172,8 +173,15 @@ impl Plan {
             span(&format!("{field}, ms"), window.ms)?;
             rate(&format!("{field}, chance"), window.chance, 1.0)?;
         }
-        match self.expect.marks.keys().find(|name| !known(name)) {
-            Some(name) => wrong("expect.marks", format!("there is no window \"{name}\"")),
+        let is_mark = |name: &str| Mark::ALL.into_iter().any(|mark| mark.name() == name);
+        let unknown = |name: &&String| !known(name) && !is_mark(name);
+        match self.expect.marks.keys().find(unknown) {
+            Some(name) => {
+                let names = Window::ALL.map(Window::name).join(", ");
+                let marks = Mark::ALL.map(Mark::name).join(", ");
+                let problem = format!("there is no \"{name}\", only {names}, {marks}");
+                wrong("expect.marks", problem)
+            }
             None => Ok(()),
         }
     }

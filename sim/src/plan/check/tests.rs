@@ -217,14 +217,20 @@ fn faults_and_windows_are_checked() {
             "[[window]]\nname = \"commit-to-publish\"\nms = [9, 3]",
             "window 1, ms: [9, 3] has its lowest number last",
         ),
-        (
-            "[expect.marks]\nnone = 1",
-            "expect.marks: there is no window \"none\"",
-        ),
     ];
     for (addition, message) in rows {
         assert_eq!(refusal(&format!("{BASE}{addition}\n")), message);
     }
+}
+
+#[test]
+fn an_expected_mark_is_a_window_or_a_mark_of_histories() {
+    let known = format!("{BASE}[expect.marks]\ncommit-to-publish = 1\ntoken-waited = 1\n");
+    assert_eq!(toml::from_str::<Plan>(&known).unwrap().check(), Ok(()));
+    let message = refusal(&format!("{BASE}[expect.marks]\ntoken-wait = 1\n"));
+    let start = "expect.marks: there is no \"token-wait\", only password-checked-to-proposed, ";
+    assert!(message.starts_with(start), "{message}");
+    assert!(message.contains("token-waited, "), "{message}");
 }
 
 #[test]
