@@ -36,6 +36,7 @@ pub mod batch;
 pub mod log;
 pub mod run;
 pub mod scenarios;
+pub mod synthetic;
 pub mod syscall_shim;
 
 pub use calls::PASSWORD_MARKER;
