@@ -4,6 +4,7 @@
 use super::describe;
 use super::findings::Findings;
 use super::log::Log;
+use super::numbered::Numbered;
 use super::run::{Call, Run};
 use crate::history::{History, Op, Outcome, What};
 use crate::model::Refusal;
@@ -34,7 +35,7 @@ pub(super) struct Late {
 /// Every call's window.
 #[derive(Debug, Default)]
 pub(super) struct Bounds {
-    windows: BTreeMap<u64, Window>,
+    windows: Numbered<Window>,
     /// Reads from a view that is too old; the replay names the property.
     pub(super) late_reads: BTreeMap<u64, Late>,
 }

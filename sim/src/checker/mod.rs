@@ -14,6 +14,7 @@ mod evidence;
 mod findings;
 mod log;
 mod logins;
+mod numbered;
 mod probes;
 mod replay;
 mod run;

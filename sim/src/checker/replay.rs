@@ -73,8 +73,8 @@ pub(super) fn check(run: &Run<'_>, log: &Log<'_>, bounds: &Bounds, findings: &mu
 /// What is to be looked at after which index.
 #[derive(Default)]
 struct Agenda {
-    /// Calls that were answered from the view of an index.
-    views: BTreeMap<u64, Vec<u64>>,
+    /// Calls that were answered from the view of an index, with that index, in its order.
+    views: Vec<(u64, u64)>,
     /// Calls that should have seen at least this index, but did not.
     late: BTreeMap<u64, Vec<u64>>,
 }
@@ -84,9 +84,10 @@ impl Agenda {
         let mut agenda = Agenda::default();
         for call in run.calls.values() {
             if let Some(index) = view(call, log) {
-                agenda.views.entry(index).or_default().push(call.number);
+                agenda.views.push((index, call.number));
             }
         }
+        agenda.views.sort_by_key(|(index, _)| *index);
         for call in bounds.late_reads.keys() {
             let low = bounds.window(*call).low;
             agenda.late.entry(low).or_default().push(*call);
@@ -292,10 +293,13 @@ impl Replay<'_, '_> {
 
     /// Looks at the calls that stand just after the given indices.
     fn look(&mut self, agenda: &Agenda, indices: std::ops::RangeInclusive<u64>) {
-        for (index, calls) in agenda.views.range(indices.clone()) {
-            for call in calls {
-                self.view(*index, self.run.call(*call));
+        let views = &agenda.views;
+        let first = views.partition_point(|(index, _)| index < indices.start());
+        for (index, call) in &views[first..] {
+            if index > indices.end() {
+                break;
             }
+            self.view(*index, self.run.call(*call));
         }
         for calls in agenda.late.range(indices).map(|(_, calls)| calls) {
             for call in calls {

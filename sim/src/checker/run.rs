@@ -1,6 +1,7 @@
 //! Calls, made of the events that tell of them, and the defects that make a history unfit for judging: those are faults
 //! of the harness, not of the server, so they are never violations.
 
+use super::numbered::Numbered;
 use crate::history::{Event, History, Op, Outcome, What};
 use std::collections::BTreeMap;
 
@@ -93,7 +94,7 @@ impl Call<'_> {
 /// What was called, and which call each proposal was for.
 #[derive(Debug, Default)]
 pub(super) struct Run<'h> {
-    pub(super) calls: BTreeMap<u64, Call<'h>>,
+    pub(super) calls: Numbered<Call<'h>>,
     /// By request id: the call, and where it was proposed.
     pub(super) proposals: BTreeMap<u64, (u64, Moment)>,
     /// Calls that clients still wait for.
