@@ -1,9 +1,10 @@
-//! Whether the judge can take a big history: makes one of a million calls, judges it on one thread, and fails if that
-//! takes too long or the process too much memory.
+//! Whether the judge can take a big history: makes one of a million calls, judges it on one thread, writes it to a file
+//! and reads it again, and fails if that takes too long or the process too much memory.
 //!
 //! `cargo bench -p gatehouse-sim --bench judge` prints the figures; a number of calls may follow `--`.
 
 use gatehouse_sim::checker::judge;
+use gatehouse_sim::history_file::{read_history, write_history};
 use gatehouse_sim::synthetic;
 use gatehouse_sim::verdict::VerdictKind;
 use std::error::Error;
@@ -15,6 +16,9 @@ const CALLS: u64 = 1_000_000;
 
 /// Most seconds of one processor that judging a million calls may take.
 const SECONDS_MAX: f64 = 5.0;
+
+/// The same for reading their file of some 650 megabytes: it is parsed and checked line by line.
+const READ_SECONDS_MAX: f64 = 15.0;
 
 /// Most memory that the process may ever hold, the history included, for a million calls.
 const PEAK_KIB_MAX: u64 = 1 << 20;
@@ -48,15 +52,32 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         "judged in {seconds:.2} s of one processor ({elapsed:.2} s passed) = {rate:.0} calls/s; peak {} MiB",
         peak >> 10
     );
-    let right = verdict.kind == VerdictKind::Ok;
+    let directory = tempfile::tempdir()?;
+    let file = directory.path().join("history.jsonl");
+    write_history(&file, &history)?;
+    drop(history);
+    let on_processor = processor_seconds()?;
+    let again = read_history(&file)?;
+    let read_seconds = processor_seconds()? - on_processor;
+    let peak = peak_kib()?;
+    println!(
+        "read {} events, {} MB, in {read_seconds:.2} s of one processor; peak {} MiB",
+        again.events.len(),
+        std::fs::metadata(&file)?.len() / 1_000_000,
+        peak >> 10
+    );
+    let right = verdict.kind == VerdictKind::Ok && again.events.len() == events;
     if !right {
         println!("the verdict is not ok: {verdict:?}");
     }
     // A smaller history must keep the smaller limit; a larger one shows where it ends.
     let share = f64::from(u32::try_from(calls)?) / f64::from(u32::try_from(CALLS)?);
-    let fast = seconds <= SECONDS_MAX * share.max(0.1);
+    let fast = seconds <= SECONDS_MAX * share.max(0.1)
+        && read_seconds <= READ_SECONDS_MAX * share.max(0.1);
     if !fast {
-        println!("too slow: {SECONDS_MAX} s for {CALLS} calls is the limit");
+        println!(
+            "too slow: {SECONDS_MAX} s and {READ_SECONDS_MAX} s for {CALLS} calls are the limits"
+        );
     }
     let small = calls > CALLS || peak <= PEAK_KIB_MAX;
     if !small {

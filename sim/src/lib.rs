@@ -17,6 +17,7 @@ mod cluster;
 mod faults;
 mod labels;
 mod liveness;
+mod numbered;
 mod recorder;
 mod retry;
 mod trace;

@@ -76,3 +76,85 @@ impl Record {
         self.now_us += rng.between(0, PAUSE_US);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checker::{count, judge};
+    use crate::history::Outcome;
+    use crate::verdict::{Verdict, VerdictKind};
+
+    #[test]
+    fn the_judge_objects_to_nothing() {
+        let history = history(20_000, 1);
+        assert_eq!(judge(&history), Verdict::ok());
+        let counts = count(&history);
+        assert!(counts.calls >= 20_000, "{counts:?}");
+        let least = [
+            counts.logins_ok,
+            counts.logins_refused,
+            counts.allowed / 10,
+            counts.denied,
+            counts.unknown,
+        ];
+        assert!(least.iter().all(|count| *count > 50), "{counts:?}");
+    }
+
+    #[test]
+    fn one_flipped_decision_among_thousands_is_found() {
+        let right = history(20_000, 2);
+        for (from, to) in [("ok", "permission denied"), ("permission denied", "ok")] {
+            let mut history = right.clone();
+            // The last entry of this decision that was told to its client.
+            let is_one = |event: &Event| {
+                matches!(&event.what, What::Applied(applied)
+                if applied.kind == "put" && applied.decision == from)
+            };
+            let at = history.events.iter().rposition(is_one).unwrap();
+            let What::Applied(chosen) = history.events[at].what.clone() else {
+                unreachable!("as chosen");
+            };
+            for event in &mut history.events {
+                if let What::Applied(applied) = &mut event.what
+                    && applied.index == chosen.index
+                {
+                    applied.decision = to.into();
+                }
+            }
+            let verdict = judge(&history);
+            assert_eq!(verdict.kind, VerdictKind::Violation, "{verdict:?}");
+            assert!(
+                verdict
+                    .sentence
+                    .contains(&format!("index {}", chosen.index))
+            );
+        }
+    }
+
+    #[test]
+    fn one_flipped_answer_of_a_read_among_thousands_is_found() {
+        let mut history = history(20_000, 3);
+        let is_read = |event: &Event| {
+            matches!(&event.what, What::Return { outcome: Outcome::Ok(reply), .. }
+            if !reply.kvs.is_empty())
+        };
+        let at = history.events.iter().rposition(is_read).unwrap();
+        let What::Return { call, outcome } = &mut history.events[at].what else {
+            unreachable!("as chosen");
+        };
+        *outcome = Outcome::Refused {
+            code: "PermissionDenied".into(),
+            message: "etcdserver: permission denied".into(),
+        };
+        let call = *call;
+        let verdict = judge(&history);
+        assert_eq!(verdict.kind, VerdictKind::Violation, "{verdict:?}");
+        assert_eq!(verdict.calls[0], call);
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_history() {
+        assert_eq!(history(500, 4), history(500, 4));
+        assert_ne!(history(500, 4), history(500, 5));
+    }
+}

@@ -4,10 +4,11 @@
 use super::describe;
 use super::findings::Findings;
 use super::log::Log;
-use super::numbered::Numbered;
+
 use super::run::{Call, Run};
 use crate::history::{History, Op, Outcome, What};
 use crate::model::Refusal;
+use crate::numbered::Numbered;
 use std::collections::BTreeMap;
 
 /// The part of the log that a call may have seen.

@@ -3,9 +3,10 @@
 
 use super::describe;
 use super::findings::Findings;
-use super::numbered::Numbered;
+
 use super::run::{Moment, Run};
 use crate::history::{Applied, Event, History, Op, What};
+use crate::numbered::Numbered;
 use std::collections::BTreeMap;
 
 /// One entry of the agreed log.

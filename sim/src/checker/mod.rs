@@ -14,7 +14,6 @@ mod evidence;
 mod findings;
 mod log;
 mod logins;
-mod numbered;
 mod probes;
 mod replay;
 mod run;
@@ -47,4 +46,10 @@ pub fn judge(history: &History) -> Verdict {
     probes::check(history, &log, &mut findings);
     replay::check(&run, &log, &bounds, &mut findings);
     findings.verdict()
+}
+
+/// Whether the history is free of the defects that make it unfit for judging.
+#[cfg(test)]
+pub(crate) fn is_sound(history: &History) -> bool {
+    Run::read(history).is_ok()
 }

@@ -1,8 +1,8 @@
 //! Calls, made of the events that tell of them, and the defects that make a history unfit for judging: those are faults
 //! of the harness, not of the server, so they are never violations.
 
-use super::numbered::Numbered;
 use crate::history::{Event, History, Op, Outcome, What};
+use crate::numbered::Numbered;
 use std::collections::BTreeMap;
 
 /// Where in the history something stands. Events at equal times keep their order, so the number is what is compared.

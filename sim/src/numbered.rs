@@ -9,7 +9,7 @@ const SLACK: u64 = 1024;
 
 /// Values by number, in order of the numbers.
 #[derive(Clone, Debug)]
-pub(super) struct Numbered<T> {
+pub(crate) struct Numbered<T> {
     /// Values of the numbers below its length.
     near: Vec<Option<T>>,
     /// Values of all other numbers.
@@ -30,7 +30,7 @@ impl<T> Default for Numbered<T> {
 
 impl<T> Numbered<T> {
     /// The value of a number.
-    pub(super) fn get(&self, number: &u64) -> Option<&T> {
+    pub(crate) fn get(&self, number: &u64) -> Option<&T> {
         match self.place(*number) {
             Some(place) => self.near[place].as_ref(),
             None => self.far.get(number),
@@ -38,7 +38,7 @@ impl<T> Numbered<T> {
     }
 
     /// The value of a number, to change it.
-    pub(super) fn get_mut(&mut self, number: &u64) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, number: &u64) -> Option<&mut T> {
         match self.place(*number) {
             Some(place) => self.near[place].as_mut(),
             None => self.far.get_mut(number),
@@ -46,17 +46,17 @@ impl<T> Numbered<T> {
     }
 
     /// Whether the number has a value.
-    pub(super) fn contains_key(&self, number: &u64) -> bool {
+    pub(crate) fn contains_key(&self, number: &u64) -> bool {
         self.get(number).is_some()
     }
 
     /// Whether no number has a value.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
     /// Sets the value of a number, and gives the one it had.
-    pub(super) fn insert(&mut self, number: u64, value: T) -> Option<T> {
+    pub(crate) fn insert(&mut self, number: u64, value: T) -> Option<T> {
         self.reach(number);
         let old = match self.place(number) {
             Some(place) => self.near[place].replace(value),
@@ -67,14 +67,14 @@ impl<T> Numbered<T> {
     }
 
     /// All values with their numbers.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
         let near = (0..).zip(&self.near);
         let near = near.filter_map(|(number, value)| value.as_ref().map(|value| (number, value)));
         near.chain(self.far.iter().map(|(number, value)| (*number, value)))
     }
 
     /// All values.
-    pub(super) fn values(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
         self.iter().map(|(_, value)| value)
     }
 
