@@ -321,10 +321,7 @@ impl<'h> Watch<'h> {
             Op::UserAdd { user, .. } => {
                 let calls = self.admin_calls_of(user).into_iter();
                 for _ in calls.filter(|call| self.calls[call].is_orphan) {
-                    *self
-                        .counts
-                        .entry(Mark::AdminRecreatedInFlight)
-                        .or_default() += 1;
+                    *self.counts.entry(Mark::AdminRecreatedInFlight).or_default() += 1;
                 }
             }
             _ => {}

@@ -4,9 +4,11 @@
 use super::describe;
 use super::findings::Findings;
 use super::log::Log;
+
 use super::run::{Call, Run};
 use crate::history::{History, Op, Outcome, What};
 use crate::model::Refusal;
+use crate::numbered::Numbered;
 use std::collections::BTreeMap;
 
 /// The part of the log that a call may have seen.
@@ -34,7 +36,7 @@ pub(super) struct Late {
 /// Every call's window.
 #[derive(Debug, Default)]
 pub(super) struct Bounds {
-    windows: BTreeMap<u64, Window>,
+    windows: Numbered<Window>,
     /// Reads from a view that is too old; the replay names the property.
     pub(super) late_reads: BTreeMap<u64, Late>,
     /// Local reads from an older index than one that their member had answered from before, with that index.

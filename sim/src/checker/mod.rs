@@ -80,3 +80,9 @@ pub fn examine(history: &History) -> Judgement {
         staleness,
     }
 }
+
+/// Whether the history is free of the defects that make it unfit for judging.
+#[cfg(test)]
+pub(crate) fn is_sound(history: &History) -> bool {
+    Run::read(history).is_ok()
+}

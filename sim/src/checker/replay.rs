@@ -84,8 +84,8 @@ pub(super) fn check(
 /// What is to be looked at after which index.
 #[derive(Default)]
 struct Agenda {
-    /// Calls that were answered from the view of an index.
-    views: BTreeMap<u64, Vec<u64>>,
+    /// Calls that were answered from the view of an index, with that index, in its order.
+    views: Vec<(u64, u64)>,
     /// Calls that should have seen at least this index, but did not.
     late: BTreeMap<u64, Vec<u64>>,
     /// Local reads that were answered from an older index than what others had been told before they were sent.
@@ -97,13 +97,14 @@ impl Agenda {
         let mut agenda = Agenda::default();
         for call in run.calls.values() {
             if let Some(index) = view(call, log) {
-                agenda.views.entry(index).or_default().push(call.number);
+                agenda.views.push((index, call.number));
                 let low = bounds.window(call.number).low;
                 if call.is_serializable() && call.is_ok() && index < low {
                     agenda.old.entry(low).or_default().push(call.number);
                 }
             }
         }
+        agenda.views.sort_unstable();
         for call in bounds.late_reads.keys() {
             let low = bounds.window(*call).low;
             agenda.late.entry(low).or_default().push(*call);
@@ -406,10 +407,13 @@ impl Replay<'_, '_> {
 
     /// Looks at the calls that stand just after the given indices.
     fn look(&mut self, agenda: &Agenda, indices: RangeInclusive<u64>) {
-        for (index, calls) in agenda.views.range(indices.clone()) {
-            for call in calls {
-                self.view(*index, self.run.call(*call));
+        let views = &agenda.views;
+        let first = views.partition_point(|(index, _)| index < indices.start());
+        for (index, call) in &views[first..] {
+            if index > indices.end() {
+                break;
             }
+            self.view(*index, self.run.call(*call));
         }
         for calls in agenda.late.range(indices.clone()).map(|(_, calls)| calls) {
             for call in calls {
@@ -468,8 +472,7 @@ impl Replay<'_, '_> {
                 sentence,
                 calls: vec![*number],
             };
-            let is_judged = agenda.views.get(&served.index);
-            if is_judged.is_some_and(|calls| calls.contains(number)) {
+            if agenda.views.binary_search(&(served.index, *number)).is_ok() {
                 self.suspects.insert(*number, accusation);
             } else {
                 self.report(accusation);

@@ -274,9 +274,7 @@ fn a_token_that_a_member_waits_for() {
 fn a_token_that_a_member_waits_for_in_vain() {
     let mut script = Script::with_auth();
     let alice = script.log_in(3, "alice");
-    let calls: Vec<u64> = (0..3)
-        .map(|_| script.send(3, Some(alice), get()))
-        .collect();
+    let calls: Vec<u64> = (0..3).map(|_| script.send(3, Some(alice), get())).collect();
     script.end(calls[0], unavailable("etcdserver: no leader"));
     script.end(calls[1], unavailable("connection reset"));
     script.catch_up(3);
