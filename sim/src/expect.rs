@@ -209,7 +209,7 @@ mod tests {
     }
 
     fn ok() -> Outcome {
-        Outcome::Ok(Box::new(Reply::default()))
+        Outcome::Ok(Box::default())
     }
 
     fn refused(code: &str) -> Outcome {
