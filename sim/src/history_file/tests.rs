@@ -1,7 +1,7 @@
 //! Tests of the reader: right files come back as they were, and each defect is named with its place.
 
 use super::*;
-use crate::history::{Applied, Event, Op, Outcome, Reply, TokenNote, TokenRules, What};
+use crate::history::{Applied, Event, Op, Outcome, TokenNote, TokenRules, What};
 
 const HEADER: &str =
     r#"{"format":"gatehouse-history","version":1,"scenario":"s","seed":7,"bug":null,"members":3}"#;
