@@ -4,6 +4,7 @@
 //! `cargo bench -p gatehouse-sim --bench judge` prints the figures; a number of calls may follow `--`.
 
 use gatehouse_sim::checker::judge;
+use gatehouse_sim::history::History;
 use gatehouse_sim::history_file::{read_history, write_history};
 use gatehouse_sim::synthetic;
 use gatehouse_sim::verdict::VerdictKind;
@@ -52,21 +53,9 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         "judged in {seconds:.2} s of one processor ({elapsed:.2} s passed) = {rate:.0} calls/s; peak {} MiB",
         peak >> 10
     );
-    let directory = tempfile::tempdir()?;
-    let file = directory.path().join("history.jsonl");
-    write_history(&file, &history)?;
-    drop(history);
-    let on_processor = processor_seconds()?;
-    let again = read_history(&file)?;
-    let read_seconds = processor_seconds()? - on_processor;
+    let read_seconds = read_again(history)?;
     let peak = peak_kib()?;
-    println!(
-        "read {} events, {} MB, in {read_seconds:.2} s of one processor; peak {} MiB",
-        again.events.len(),
-        std::fs::metadata(&file)?.len() / 1_000_000,
-        peak >> 10
-    );
-    let right = verdict.kind == VerdictKind::Ok && again.events.len() == events;
+    let right = verdict.kind == VerdictKind::Ok;
     if !right {
         println!("the verdict is not ok: {verdict:?}");
     }
@@ -91,6 +80,32 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Writes the history to a file and reads that; gives how many seconds of one processor the reading took.
+#[expect(
+    clippy::print_stdout,
+    reason = "the figures are what this program is for"
+)]
+fn read_again(history: History) -> Result<f64, Box<dyn Error>> {
+    let directory = tempfile::tempdir()?;
+    let file = directory.path().join("history.jsonl");
+    let events = history.events.len();
+    write_history(&file, &history)?;
+    drop(history);
+    let on_processor = processor_seconds()?;
+    let again = read_history(&file)?;
+    let seconds = processor_seconds()? - on_processor;
+    println!(
+        "read {} events, {} MB, in {seconds:.2} s of one processor; peak {} MiB",
+        again.events.len(),
+        std::fs::metadata(&file)?.len() / 1_000_000,
+        peak_kib()? >> 10
+    );
+    if again.events.len() != events {
+        return Err(format!("{events} events were written").into());
+    }
+    Ok(seconds)
 }
 
 /// How long this thread has been on a processor: what others do on the machine does not count.

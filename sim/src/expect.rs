@@ -162,7 +162,7 @@ fn answers(outcome: &Outcome) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::{Event, Header, Reply};
+    use crate::history::{Event, Header};
 
     fn plan() -> Plan {
         let text =
@@ -209,7 +209,7 @@ mod tests {
     }
 
     fn ok() -> Outcome {
-        Outcome::Ok(Box::new(Reply::default()))
+        Outcome::Ok(Box::default())
     }
 
     fn refused(code: &str) -> Outcome {

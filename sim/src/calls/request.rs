@@ -81,7 +81,7 @@ impl Wire<'_> {
         match op {
             Op::UserAdd { user, password: id } => {
                 let message = pb::AuthUserAddRequest {
-                    name: user.to_string(),
+                    name: user.into(),
                     password: password(seed, id),
                     ..Default::default()
                 };
@@ -89,16 +89,12 @@ impl Wire<'_> {
                 Ok(answer::header(answer.header.as_ref()))
             }
             Op::UserDelete { user } => {
-                let message = pb::AuthUserDeleteRequest {
-                    name: user.to_string(),
-                };
+                let message = pb::AuthUserDeleteRequest { name: user.into() };
                 let answer = self.finish(auth.user_delete(self.request(message))).await?;
                 Ok(answer::header(answer.header.as_ref()))
             }
             Op::UserGet { user } => {
-                let message = pb::AuthUserGetRequest {
-                    name: user.to_string(),
-                };
+                let message = pb::AuthUserGetRequest { name: user.into() };
                 let answer = self.finish(auth.user_get(self.request(message))).await?;
                 Ok(Reply {
                     names: answer.roles.into_iter().map(Into::into).collect(),
@@ -115,7 +111,7 @@ impl Wire<'_> {
             }
             Op::ChangePassword { user, password: id } => {
                 let message = pb::AuthUserChangePasswordRequest {
-                    name: user.to_string(),
+                    name: user.into(),
                     password: password(seed, id),
                     ..Default::default()
                 };
@@ -126,8 +122,8 @@ impl Wire<'_> {
             }
             Op::GrantRole { user, role } => {
                 let message = pb::AuthUserGrantRoleRequest {
-                    user: user.to_string(),
-                    role: role.to_string(),
+                    user: user.into(),
+                    role: role.into(),
                 };
                 let answer = self
                     .finish(auth.user_grant_role(self.request(message)))
@@ -136,8 +132,8 @@ impl Wire<'_> {
             }
             Op::RevokeRole { user, role } => {
                 let message = pb::AuthUserRevokeRoleRequest {
-                    name: user.to_string(),
-                    role: role.to_string(),
+                    name: user.into(),
+                    role: role.into(),
                 };
                 let answer = self
                     .finish(auth.user_revoke_role(self.request(message)))
@@ -152,23 +148,17 @@ impl Wire<'_> {
         let mut auth = self.auth.clone();
         match op {
             Op::RoleAdd { role } => {
-                let message = pb::AuthRoleAddRequest {
-                    name: role.to_string(),
-                };
+                let message = pb::AuthRoleAddRequest { name: role.into() };
                 let answer = self.finish(auth.role_add(self.request(message))).await?;
                 Ok(answer::header(answer.header.as_ref()))
             }
             Op::RoleDelete { role } => {
-                let message = pb::AuthRoleDeleteRequest {
-                    role: role.to_string(),
-                };
+                let message = pb::AuthRoleDeleteRequest { role: role.into() };
                 let answer = self.finish(auth.role_delete(self.request(message))).await?;
                 Ok(answer::header(answer.header.as_ref()))
             }
             Op::RoleGet { role } => {
-                let message = pb::AuthRoleGetRequest {
-                    role: role.to_string(),
-                };
+                let message = pb::AuthRoleGetRequest { role: role.into() };
                 let answer = self.finish(auth.role_get(self.request(message))).await?;
                 let permissions = answer.perm.iter().map(answer::grant).collect();
                 Ok(Reply {
@@ -186,7 +176,7 @@ impl Wire<'_> {
             }
             Op::GrantPermission { role, grant } => {
                 let message = pb::AuthRoleGrantPermissionRequest {
-                    name: role.to_string(),
+                    name: role.into(),
                     perm: Some(permission(grant)),
                 };
                 let answer = self
@@ -200,7 +190,7 @@ impl Wire<'_> {
                 range_end,
             } => {
                 let message = pb::AuthRoleRevokePermissionRequest {
-                    role: role.to_string(),
+                    role: role.into(),
                     key: bytes(key),
                     range_end: bytes(range_end),
                 };

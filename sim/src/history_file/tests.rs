@@ -1,7 +1,7 @@
 //! Tests of the reader: right files come back as they were, and each defect is named with its place.
 
 use super::*;
-use crate::history::{Applied, Event, Op, Outcome, Reply, TokenNote, TokenRules, What};
+use crate::history::{Applied, Event, Op, Outcome, TokenNote, TokenRules, What};
 
 const HEADER: &str =
     r#"{"format":"gatehouse-history","version":1,"scenario":"s","seed":7,"bug":null,"members":3}"#;
@@ -25,23 +25,13 @@ fn check(lines: &[&str], expected: &str) {
     assert_eq!(error(text.as_bytes()), expected);
 }
 
-#[test]
-fn what_was_written_is_read_again() {
-    let header = Header {
-        format: FORMAT.into(),
-        version: FORMAT_VERSION,
-        scenario: "s".into(),
-        seed: u64::MAX,
-        bug: Some("authn-changepw-toctou/a".into()),
-        members: 3,
-        tokens: TokenRules::default(),
-    };
+fn of_clients() -> Vec<What> {
     let put = Op::Put {
         key: "a\n\"\0é".into(),
         value: "v".into(),
         prev_kv: true,
     };
-    let whats = [
+    vec![
         What::Started {
             member: 1,
             index: 0,
@@ -74,6 +64,15 @@ fn what_was_written_is_read_again() {
                 failure: vec![],
             }),
         },
+        What::Return {
+            call: u64::MAX,
+            outcome: Outcome::Ok(Box::default()),
+        },
+    ]
+}
+
+fn of_members() -> Vec<What> {
+    vec![
         What::Applied(Box::new(Applied {
             member: 1,
             index: 4,
@@ -92,10 +91,6 @@ fn what_was_written_is_read_again() {
                 refresh_count: 1,
             }],
         })),
-        What::Return {
-            call: u64::MAX,
-            outcome: Outcome::Ok(Box::new(Reply::default())),
-        },
         What::Proposed {
             member: 2,
             call: u64::MAX,
@@ -122,8 +117,23 @@ fn what_was_written_is_read_again() {
             digest: 0,
         },
         What::Healed,
-    ];
-    let events = whats.map(|what| Event { at_us: 17, what }).to_vec();
+    ]
+}
+
+#[test]
+fn what_was_written_is_read_again() {
+    let header = Header {
+        format: FORMAT.into(),
+        version: FORMAT_VERSION,
+        scenario: "s".into(),
+        seed: u64::MAX,
+        bug: Some("authn-changepw-toctou/a".into()),
+        members: 3,
+        tokens: TokenRules::default(),
+    };
+    let whats = [of_clients(), of_members()].concat();
+    let event = |what| Event { at_us: 17, what };
+    let events = whats.into_iter().map(event).collect();
     let history = History { header, events };
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("h.jsonl");
