@@ -16,7 +16,7 @@ const RUNS: u64 = 150;
 const MOVES: usize = 900;
 
 /// Few tokens that live shortly, so that they expire and make room.
-const RULES: TokenRules = TokenRules {
+pub(super) const RULES: TokenRules = TokenRules {
     ttl_ms: 100,
     per_user_max: 5,
     total_max: 8,

@@ -1,14 +1,17 @@
 //! Right histories with one thing changed that makes them wrong: the judge must let none of them pass. A change that may
 //! leave the history right, because nobody saw the difference, is not made.
 
-use super::generated::{Random, Run, is_rejected};
+use super::generated::{RULES, Random, Run, is_rejected};
 use super::script::refused;
 use crate::history::{Applied, Event, History, Op, Outcome, Reply, What};
-use crate::model::Refusal;
+use crate::model::{Ending, Model, Refusal};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Right histories to change.
 const RUNS: u64 = 40;
+
+/// No history has as many calls.
+const CALLS_MAX: u64 = 2000;
 
 /// Changes one thing; false if there is nothing of the kind to change.
 type Mutation = fn(&mut Random, &mut History) -> bool;
@@ -152,14 +155,19 @@ fn refuse_local_read(random: &mut Random, history: &mut History) -> bool {
 /// Lets an expiry name nobody, where a refusal shows afterwards that the token had ended, and nothing else ended it.
 fn drop_expiry(random: &mut Random, history: &mut History) -> bool {
     let (calls, entries) = (calls(history), entries(history));
-    let expiries = entries.iter().filter(|(e, _)| e.kind == "token-expire");
-    let visible = expiries.filter(|(expiry, _)| {
-        let token = Held::of(expiry, &entries, &calls);
-        token.is_some_and(|token| {
-            token.is_ended_by(expiry) && token.is_refused_after(expiry, history)
-        })
-    });
-    let visible = visible.map(|(expiry, _)| expiry.index).collect();
+    let right = replay(&entries, &calls);
+    let mut visible = Vec::new();
+    for (at, (expiry, _)) in entries.iter().enumerate() {
+        let Some(login) = expired_by(&right, expiry) else {
+            continue;
+        };
+        let mut changed = entries.clone();
+        changed[at].0.tokens.clear();
+        let without = replay(&changed, &calls);
+        if is_refused_while_alive(history, &calls, &without, login, expiry.index) {
+            visible.push(expiry.index);
+        }
+    }
     let Some(chosen) = pick(random, visible) else {
         return false;
     };
@@ -167,82 +175,66 @@ fn drop_expiry(random: &mut Random, history: &mut History) -> bool {
     true
 }
 
-/// The token that an expiry names.
-struct Held<'h> {
-    entries: &'h [(Applied, u64)],
-    calls: &'h BTreeMap<u64, (Option<u64>, Op)>,
-    /// Index of its login's entry, the login, and its user.
-    index: u64,
-    login: u64,
-    user: &'h str,
+/// The state after each entry of a log, from the first on.
+fn replay(
+    entries: &[(Applied, u64)],
+    calls: &BTreeMap<u64, (Option<u64>, Op)>,
+) -> BTreeMap<u64, Model> {
+    let mut model = Model::with_rules(RULES);
+    let mut states = BTreeMap::new();
+    for (entry, call) in entries {
+        let index = entry.index;
+        match calls.get(call).map(|(_, op)| op) {
+            _ if entry.decision != "ok" => {}
+            Some(Op::Login { user, password }) => {
+                model.issue(index, *call, user, password, 0);
+            }
+            Some(op) => {
+                model.perform(index, op);
+            }
+            None if entry.kind == "token-refresh" => model.refresh(index, &entry.tokens),
+            None => {
+                model.expire(index, &entry.tokens);
+            }
+        }
+        states.insert(index, model.clone());
+    }
+    states
 }
 
-impl<'h> Held<'h> {
-    fn of(
-        expiry: &Applied,
-        entries: &'h [(Applied, u64)],
-        calls: &'h BTreeMap<u64, (Option<u64>, Op)>,
-    ) -> Option<Held<'h>> {
-        let index = expiry.tokens[0].login_index;
-        let (_, login) = entries.iter().find(|(e, _)| e.index == index)?;
-        let (_, Op::Login { user, .. }) = calls.get(login)? else {
-            return None;
-        };
-        Some(Held {
-            entries,
-            calls,
-            index,
-            login: *login,
-            user,
-        })
-    }
+/// The login whose token an entry has expired.
+fn expired_by(states: &BTreeMap<u64, Model>, entry: &Applied) -> Option<u64> {
+    let model = &states[&entry.index];
+    let ended = |login: &u64| {
+        let token = model.token(*login)?;
+        let end = token.end?;
+        let named = entry.tokens.first()?.login_index == token.index;
+        (named && end.index == entry.index && end.why == Ending::Expired).then_some(())
+    };
+    (0..CALLS_MAX).find(|login| ended(login).is_some())
+}
 
-    fn is_named(&self, entry: &Applied) -> bool {
-        entry
-            .tokens
-            .iter()
-            .any(|note| note.login_index == self.index)
-    }
-
-    /// Whether an entry may end the token.
-    fn may_end(&self, entry: &Applied, call: u64) -> bool {
-        let of_user = match self.calls.get(&call).map(|(_, op)| op) {
-            Some(Op::AuthDisable {}) => true,
-            Some(
-                Op::ChangePassword { user, .. } | Op::UserDelete { user } | Op::Login { user, .. },
-            ) => user == self.user,
-            _ => false,
-        };
-        of_user && entry.decision == "ok" || entry.kind == "token-expire" && self.is_named(entry)
-    }
-
-    /// Whether it was this expiry that ended it: its count is right, and nothing came before.
-    fn is_ended_by(&self, expiry: &Applied) -> bool {
-        let is_between = |e: &Applied| e.index > self.index && e.index < expiry.index;
-        let between = self.entries.iter().filter(|(e, _)| is_between(e));
-        let is_report = |e: &Applied| e.kind == "token-refresh" && self.is_named(e);
-        let reports = between.clone().filter(|(e, _)| is_report(e)).count();
-        let mut between = between;
-        reports as u64 == expiry.tokens[0].refresh_count
-            && !between.any(|(e, call)| self.may_end(e, *call))
-    }
-
-    /// Whether a call is refused for it between this expiry and whatever may end it next.
-    fn is_refused_after(&self, expiry: &Applied, history: &History) -> bool {
-        let later = self.entries.iter().filter(|(e, _)| e.index > expiry.index);
-        let mut later = later.filter(|(e, call)| self.may_end(e, *call));
-        let next = later.next().map_or(u64::MAX, |(e, _)| e.index);
-        let reaches = |event: &Event, index| matches!(&event.what, What::Applied(applied) if applied.index >= index);
-        let events = history.events.iter();
-        let after = events.skip_while(|event| !reaches(event, expiry.index));
-        let mut until = after.take_while(|event| !reaches(event, next));
-        until.any(|event| match &event.what {
-            What::Return { call, outcome } => {
-                self.calls[call].0 == Some(self.login) && *outcome == refused(Refusal::InvalidToken)
-            }
-            _ => false,
-        })
-    }
+/// Whether a call is refused for the token of `login` after `from`, when it is alive in these states.
+fn is_refused_while_alive(
+    history: &History,
+    calls: &BTreeMap<u64, (Option<u64>, Op)>,
+    states: &BTreeMap<u64, Model>,
+    login: u64,
+    from: u64,
+) -> bool {
+    let mut applied = 0;
+    history.events.iter().any(|event| match &event.what {
+        What::Applied(entry) => {
+            applied = entry.index.max(applied);
+            false
+        }
+        What::Return { call, outcome } if applied >= from => {
+            calls[call].0 == Some(login)
+                && *outcome == refused(Refusal::InvalidToken)
+                && states[&applied].is_alive(login)
+        }
+        _ => false,
+    })
 }
 
 /// Lets an entry be accepted that a dead token asked for.
@@ -293,32 +285,30 @@ fn exchange_tokens(random: &mut Random, history: &mut History) -> bool {
     true
 }
 
-/// Lets an expiry count that had not seen the last use, or had come too early: right after the report.
+/// Lets an expiry count that had not seen the last use, right after that was reported.
 fn expire_early(random: &mut Random, history: &mut History) -> bool {
     let (calls, entries) = (calls(history), entries(history));
-    let late: Vec<(u64, u64)> = entries
-        .iter()
-        .filter(|(e, _)| e.kind == "token-expire")
-        .filter_map(|(e, _)| {
-            let mut counted = e.clone();
-            counted.tokens[0].refresh_count += 1;
-            let login = counted.tokens[0].login_index;
-            let report = entries.iter().rev().find(|(r, _)| {
-                let names = r.tokens.iter().any(|t| t.login_index == login);
-                r.index < e.index && r.kind == "token-refresh" && names
-            });
-            let token = Held::of(&counted, &entries, &calls)?;
-            let is_counted = token.is_ended_by(&counted);
-            let soon =
-                report.is_some_and(|(r, _)| at(history, e.index) < at(history, r.index) + 100_000);
-            (is_counted && soon).then_some((e.index, counted.tokens[0].refresh_count))
-        })
-        .collect();
-    let Some((chosen, count)) = pick(random, late) else {
+    let mut early = Vec::new();
+    for (number, (expiry, _)) in entries.iter().enumerate() {
+        if expiry.kind != "token-expire" {
+            continue;
+        }
+        let mut changed = entries.clone();
+        changed[number].0.tokens[0].refresh_count += 1;
+        let states = replay(&changed, &calls);
+        let Some(login) = expired_by(&states, &changed[number].0) else {
+            continue;
+        };
+        let reported = states[&expiry.index].token(login).unwrap().refreshed_at;
+        if at(history, expiry.index) < at(history, reported) + RULES.ttl_ms * 1000 {
+            early.push(expiry.index);
+        }
+    }
+    let Some(chosen) = pick(random, early) else {
         return false;
     };
     change_entry(history, chosen, |applied| {
-        applied.tokens[0].refresh_count = count;
+        applied.tokens[0].refresh_count += 1;
     });
     true
 }
