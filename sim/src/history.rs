@@ -456,7 +456,7 @@ pub enum Op {
         /// All must hold for `success` to run.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         compare: Vec<Compare>,
-        /// `put`, `get` and `delete` only.
+        /// `put`, `get`, `delete` and `txn` only.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         success: Vec<Op>,
         /// The same, for when a comparison fails.

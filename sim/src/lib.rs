@@ -17,6 +17,7 @@ mod cluster;
 mod faults;
 mod labels;
 mod liveness;
+mod numbered;
 mod recorder;
 mod retry;
 mod trace;
@@ -29,6 +30,7 @@ pub mod text;
 
 pub mod checker;
 pub mod expect;
+pub mod marks;
 pub mod model;
 pub mod verdict;
 
@@ -36,6 +38,7 @@ pub mod batch;
 pub mod log;
 pub mod run;
 pub mod scenarios;
+pub mod synthetic;
 pub mod syscall_shim;
 
 pub use calls::PASSWORD_MARKER;

@@ -23,6 +23,8 @@ struct RunLine<'r> {
     wall_ms: u128,
     bug: Option<&'r str>,
     marks: &'r Marks,
+    staleness_ms: u64,
+    staleness_entries: u64,
     sentence: &'r str,
     calls: &'r [u64],
     history: Option<String>,
@@ -54,6 +56,8 @@ pub(crate) fn json_run(out: &mut impl Write, run: &Run, history: Option<&Path>) 
             wall_ms: run.wall_time.as_millis(),
             bug: run.bug,
             marks: &run.marks,
+            staleness_ms: run.staleness.max_ms,
+            staleness_entries: run.staleness.max_entries,
             sentence: &run.verdict.sentence,
             calls: &run.verdict.calls,
             history: history.map(|path| path.display().to_string()),
@@ -129,7 +133,7 @@ impl Table {
         }
     }
 
-    /// Prints the table, and the windows that no run passed.
+    /// Prints the table, and the windows and marks that no run hit.
     pub(crate) fn print(&self, out: &mut impl Write) -> io::Result<()> {
         let width = self
             .rows
@@ -169,7 +173,7 @@ impl Table {
             .map(|(name, _)| name.as_str())
             .collect();
         if !missed.is_empty() {
-            writeln!(out, "windows that no run passed: {}", missed.join(", "))?;
+            writeln!(out, "never seen: {}", missed.join(", "))?;
         }
         Ok(())
     }

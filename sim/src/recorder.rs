@@ -11,8 +11,11 @@ use madsim::time::TimeHandle;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Most events of one run. Beyond it the run is cut short as undecided, so that neither memory nor the judge drowns.
-pub(crate) const EVENTS_MAX: usize = 1_000_000;
+/// Most events of one run: those of more than a million calls, and about a gigabyte of memory. Beyond it the run is cut
+/// short as undecided, so that neither memory nor the judge drowns. A file takes more than that.
+pub(crate) const EVENTS_MAX: usize = 6_000_000;
+
+const _: () = assert!(EVENTS_MAX <= crate::history_file::EVENTS_MAX);
 
 /// Records one run; clones share the record.
 #[derive(Clone, Default)]

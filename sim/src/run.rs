@@ -3,7 +3,7 @@
 //! A run is a safety phase (clients work, faults strike), a healing, and a liveness phase. Then the judge reads the
 //! history; what the run itself noticed (a panic, no progress, too little seen) comes after the judge's objections.
 
-use crate::checker::judge;
+use crate::checker::{Judgement, Staleness, examine};
 use crate::clients::{self, SetupFailure};
 use crate::cluster::{Cluster, travel};
 use crate::expect::{Seen, longest_gap};
@@ -11,6 +11,7 @@ use crate::history::{FORMAT_VERSION, Header, History, What};
 use crate::history_file::FORMAT;
 use crate::labels::Labels;
 use crate::log::{NOTHING_CAN_HAPPEN, TIME_IS_OVER};
+use crate::marks;
 use crate::plan::Plan;
 use crate::recorder::{Record, Recorder};
 use crate::verdict::{Verdict, VerdictKind};
@@ -64,8 +65,10 @@ pub struct Run {
     pub wall_time: Duration,
     /// What went into the hash, a line each, if it was to be kept.
     pub trace: Vec<String>,
-    /// How often each named window was passed.
+    /// How often each named window was passed, and each mark of [`marks`] is in the history.
     pub marks: Marks,
+    /// How long revocations took to reach every member, as far as local reads showed it.
+    pub staleness: Staleness,
     /// What happened.
     pub history: History,
 }
@@ -105,7 +108,7 @@ pub fn run(plan: &Arc<Plan>, seed: u64, options: &Options) -> Run {
     if options.keep_trace {
         recorder.keep_trace();
     }
-    let (ended, marks) = simulate(plan, seed, bug, options.log.clone(), &recorder);
+    let (ended, mut marks) = simulate(plan, seed, bug, options.log.clone(), &recorder);
     let mut record = recorder.take();
     let trace = record.trace.take_lines();
     let header = Header {
@@ -120,7 +123,11 @@ pub fn run(plan: &Arc<Plan>, seed: u64, options: &Options) -> Run {
     let (trace_hash, ops, virtual_time) = (record.trace.digest(), record.calls, record.elapsed);
     let own = own_objection(plan, options, &ended, &record);
     let history = record.into_history(header);
-    let judged = judged(&history);
+    marks.extend(marks::of_history(&history));
+    let Judgement {
+        verdict: judged,
+        staleness,
+    } = judged(&history);
     let verdict = match judged.kind {
         VerdictKind::Violation => judged,
         _ => own
@@ -138,6 +145,7 @@ pub fn run(plan: &Arc<Plan>, seed: u64, options: &Options) -> Run {
         virtual_time,
         wall_time: start.elapsed(),
         marks,
+        staleness,
         history,
     }
 }
@@ -337,25 +345,21 @@ fn objection(kind: VerdictKind, property: &str, sentence: String) -> Verdict {
     }
 }
 
-/// The judge's verdict, on a thread with room for its search. A judge that panics has not decided.
-fn judged(history: &History) -> Verdict {
+/// The judge's verdict and figures, on a thread with room for its search. A judge that panics has not decided.
+fn judged(history: &History) -> Judgement {
+    let failed = |sentence: String| Judgement {
+        verdict: objection(VerdictKind::Undecided, "judge", sentence),
+        staleness: Staleness::default(),
+    };
     thread::scope(|scope| {
         let thread = thread::Builder::new()
             .name("judge".to_owned())
             .stack_size(JUDGE_STACK);
-        match thread.spawn_scoped(scope, || judge(history)) {
-            Ok(judging) => judging.join().unwrap_or_else(|_| {
-                objection(
-                    VerdictKind::Undecided,
-                    "judge",
-                    "the judge panicked; see stderr".to_owned(),
-                )
-            }),
-            Err(error) => objection(
-                VerdictKind::Undecided,
-                "judge",
-                format!("no thread for the judge: {error}"),
-            ),
+        match thread.spawn_scoped(scope, || examine(history)) {
+            Ok(judging) => judging
+                .join()
+                .unwrap_or_else(|_| failed("the judge panicked; see stderr".to_owned())),
+            Err(error) => failed(format!("no thread for the judge: {error}")),
         }
     })
 }

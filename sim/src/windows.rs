@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How often each window was passed; every window stands in it, so that a report shows those never hit.
+/// How often each window was passed, or each other mark was hit; all of them stand in it, so that a report shows those
+/// that were not.
 pub type Marks = BTreeMap<String, u64>;
 
 /// Counts passages; clones share the count.

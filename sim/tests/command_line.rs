@@ -56,7 +56,14 @@ fn run_prints_a_json_line_a_run_and_keeps_the_first_history() {
         assert_eq!(line["trace_hash"].as_str().unwrap().len(), 16);
         assert!(line["ops"].as_u64().unwrap() > 0);
         assert!(line["virtual_ms"].as_u64().unwrap() > 0);
-        for field in ["property", "wall_ms", "bug", "marks"] {
+        for field in [
+            "property",
+            "wall_ms",
+            "bug",
+            "marks",
+            "staleness_ms",
+            "staleness_entries",
+        ] {
             assert!(line.get(field).is_some(), "{field}");
         }
     }
@@ -225,6 +232,80 @@ fn bad_input_is_exit_2_with_a_reason() {
             stderr(&output)
         );
         assert_eq!(stdout(&output), "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_damaged_history_is_exit_2_with_its_place() {
+    let report = tempfile::tempdir().unwrap();
+    let run = simulate(
+        report.path(),
+        &["run", SINGLE, "--seed", "1", "--format", "json"],
+    );
+    let history = json_lines(&run)[0]["history"].as_str().unwrap().to_owned();
+    let whole = std::fs::read(&history).unwrap();
+    let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
+    let last = lines.len() - 1;
+    let swapped = |one: usize, other: usize| {
+        let mut lines = lines.clone();
+        lines.swap(one, other);
+        lines.concat()
+    };
+    let header = String::from_utf8(lines[0].to_vec()).unwrap();
+    let newer = header.replace("\"version\":1", "\"version\":99");
+    let damaged: [(&str, Vec<u8>, &str); 10] = [
+        ("empty", Vec::new(), ":1:1: the file is empty"),
+        (
+            "cut in a line",
+            whole[..whole.len() / 2].to_vec(),
+            "the file ends within this line",
+        ),
+        (
+            "cut between lines",
+            lines[..last / 2].concat(),
+            "the last line is missing",
+        ),
+        (
+            "without its end",
+            lines[..last].concat(),
+            "the last line is missing",
+        ),
+        ("header not first", swapped(0, 1), ":1:"),
+        (
+            "end not last",
+            swapped(last - 1, last),
+            "the file says that it has",
+        ),
+        (
+            "first and last event",
+            swapped(1, last - 1),
+            "time goes back",
+        ),
+        (
+            "a line twice",
+            [
+                &whole[..whole.len() - lines[last].len()],
+                lines[last - 1],
+                lines[last],
+            ]
+            .concat(),
+            "the file says that it has",
+        ),
+        (
+            "binary",
+            [&[0x7f, b'E', b'L', b'F', 0, 0xff, 0xfe], whole.as_slice()].concat(),
+            ":1:6: not text",
+        ),
+        ("a newer version", newer.into_bytes(), "format version 99"),
+    ];
+    for (name, bytes, reason) in damaged {
+        std::fs::write(&history, bytes).unwrap();
+        let output = simulate(report.path(), &["check", &history]);
+        assert_eq!(output.status.code(), Some(2), "{name}");
+        assert_eq!(stdout(&output), "", "{name}");
+        let talk = stderr(&output);
+        assert!(talk.contains(&format!("{history}:")), "{name}: {talk}");
+        assert!(talk.contains(reason), "{name}: {talk}");
     }
 }
 

@@ -4,9 +4,11 @@
 use super::describe;
 use super::findings::Findings;
 use super::log::Log;
+
 use super::run::{Call, Run};
 use crate::history::{History, Op, Outcome, What};
 use crate::model::Refusal;
+use crate::numbered::Numbered;
 use std::collections::BTreeMap;
 
 /// The part of the log that a call may have seen.
@@ -34,15 +36,17 @@ pub(super) struct Late {
 /// Every call's window.
 #[derive(Debug, Default)]
 pub(super) struct Bounds {
-    windows: BTreeMap<u64, Window>,
+    windows: Numbered<Window>,
     /// Reads from a view that is too old; the replay names the property.
     pub(super) late_reads: BTreeMap<u64, Late>,
+    /// Local reads from an older index than one that their member had answered from before, with that index.
+    pub(super) backward: BTreeMap<u64, u64>,
 }
 
 /// A place in the order of effects: an entry at `index`, or a look at the state just after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    index: u64,
+pub(super) struct Place {
+    pub(super) index: u64,
     after: bool,
 }
 
@@ -114,7 +118,9 @@ impl Bounds {
             high: low,
         };
         self.windows.insert(call.number, window);
-        check_not_back(call, progress, findings);
+        if let Some(last) = goes_back(call, progress) {
+            self.backward.insert(call.number, last);
+        }
         let (Some(place), Some((seen, unseen))) = (place(call, log), progress.answered) else {
             return;
         };
@@ -155,26 +161,16 @@ impl Progress {
     }
 }
 
-/// A member never answers from an older state than one that it has answered from before, unless it restarts.
-fn check_not_back(call: &Call<'_>, progress: &Progress, findings: &mut Findings) {
-    let Some((served, (end, _))) = call.served.zip(call.answer()) else {
-        return;
-    };
-    let last = progress.served_by.get(&served.member).copied().unwrap_or(0);
-    if call.is_serializable() && served.index < last {
-        let sentence = format!(
-            "{} was answered from index {}, although n{} had answered from index {last} before it was sent",
-            describe::call(call),
-            served.index,
-            served.member
-        );
-        findings.violation(end.event, "P4", &sentence, vec![call.number]);
-    }
+/// The index that a local read's member had answered from before, if the read is from an older one.
+fn goes_back(call: &Call<'_>, progress: &Progress) -> Option<u64> {
+    let (served, _) = call.served.zip(call.answer())?;
+    let last = *progress.served_by.get(&served.member)?;
+    (call.is_serializable() && served.index < last).then_some(last)
 }
 
 /// Where a call stands, if the order of effects binds it. Refusals of a token or a password do not: they are judged by
 /// whether anything explains them, without trusting the index that they came from.
-fn place(call: &Call<'_>, log: &Log<'_>) -> Option<Place> {
+pub(super) fn place(call: &Call<'_>, log: &Log<'_>) -> Option<Place> {
     if let Some(entry) = log.decisive(call.number) {
         let is_login = matches!(call.op, Op::Login { .. });
         let index = entry.applied.index;

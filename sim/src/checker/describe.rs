@@ -96,9 +96,14 @@ pub(super) fn op(op: &Op) -> String {
         }
         Op::Delete { key, range_end, .. } => format!("{kind} {}", range(key, range_end)),
         Op::Txn {
-            success, failure, ..
+            compare,
+            success,
+            failure,
         } => {
-            let inner: Vec<String> = success.iter().chain(failure).map(self::op).collect();
+            let compares = compare.iter().map(|compare| range(&compare.key, ""));
+            let compares = compares.map(|key| format!("compare {key}"));
+            let ops = success.iter().chain(failure).map(self::op);
+            let inner: Vec<String> = compares.chain(ops).collect();
             format!("{kind} of {}", inner.join(", "))
         }
         Op::AuthEnable {}
@@ -150,7 +155,8 @@ fn pair(pair: &Pair) -> String {
     )
 }
 
-fn grant(grant: &Grant) -> String {
+/// `readwrite /app/../app0`.
+pub(super) fn grant(grant: &Grant) -> String {
     let kind = format!("{:?}", grant.kind).to_lowercase();
     format!("{kind} {}", range(&grant.key, &grant.range_end))
 }

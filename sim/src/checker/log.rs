@@ -3,9 +3,14 @@
 
 use super::describe;
 use super::findings::Findings;
+
 use super::run::{Moment, Run};
 use crate::history::{Applied, Event, History, Op, What};
+use crate::numbered::Numbered;
 use std::collections::BTreeMap;
+
+/// Entries that no call asks for: reports of tokens' use, and the end of those that nobody uses.
+pub(super) const OWN_KINDS: [&str; 2] = ["token-refresh", "token-expire"];
 
 /// One entry of the agreed log.
 #[derive(Clone, Copy, Debug)]
@@ -28,13 +33,15 @@ impl Entry<'_> {
 /// The agreed log.
 #[derive(Debug, Default)]
 pub(super) struct Log<'h> {
-    entries: BTreeMap<u64, Entry<'h>>,
+    entries: Numbered<Entry<'h>>,
     /// Index before the first entry: that of the empty state.
     pub(super) base: u64,
     /// Last index up to which the log is whole and agreed.
     pub(super) end: u64,
-    /// Indices of each call's entries.
-    by_call: BTreeMap<u64, Vec<u64>>,
+    /// Index of each call's first entry.
+    by_call: Numbered<u64>,
+    /// Indices of all entries of the few calls that have more than one.
+    repeated: BTreeMap<u64, Vec<u64>>,
 }
 
 impl<'h> Log<'h> {
@@ -74,10 +81,20 @@ impl<'h> Log<'h> {
         self.entries.get(&index)
     }
 
+    /// Every entry in order, whether agreed or not.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry<'h>> {
+        self.entries.values()
+    }
+
     /// The entry that decided a call: the accepted one, else the last refused one. A login that was told to start over
     /// has not been decided by that.
     pub(super) fn decisive(&self, call: u64) -> Option<&Entry<'h>> {
-        let entries = self.by_call.get(&call)?.iter().map(|i| &self.entries[i]);
+        let first = self.by_call.get(&call)?;
+        let indices = match self.repeated.get(&call) {
+            Some(indices) => indices,
+            None => std::slice::from_ref(first),
+        };
+        let entries = indices.iter().map(|index| &self.entries[index]);
         let mut decided = entries.filter(|entry| entry.applied.decision != "again");
         let accepted = decided.clone().find(|entry| entry.is_ok());
         accepted.or_else(|| decided.next_back())
@@ -101,7 +118,7 @@ impl<'h> Log<'h> {
         }
         let call = self.join(seen, applied, run, findings);
         if let Some(call) = call {
-            self.by_call.entry(call).or_default().push(applied.index);
+            self.note_entry(call, applied.index);
         }
         self.entries.insert(
             applied.index,
@@ -111,6 +128,15 @@ impl<'h> Log<'h> {
                 call,
             },
         );
+    }
+
+    fn note_entry(&mut self, call: u64, index: u64) {
+        if let Some(first) = self.by_call.get(&call) {
+            let indices = self.repeated.entry(call).or_insert_with(|| vec![*first]);
+            indices.push(index);
+        } else {
+            self.by_call.insert(call, index);
+        }
     }
 
     /// Finds the call that an entry is for.
@@ -127,7 +153,7 @@ impl<'h> Log<'h> {
             kind,
             ..
         } = applied;
-        if *request_id == 0 && kind.is_empty() || is_clusters_own(kind) {
+        if (*request_id == 0 && kind.is_empty()) || OWN_KINDS.contains(&kind.as_str()) {
             return None;
         }
         let proposal = run.proposals.get(request_id);
@@ -155,21 +181,21 @@ impl<'h> Log<'h> {
     fn close(&mut self, first_start: u64, findings: &mut Findings) {
         self.base = first_start;
         let mut whole = self.base;
-        for (index, entry) in &self.entries {
+        for (index, entry) in self.entries.iter() {
             let missing = whole.saturating_add(1);
-            if *index > missing {
+            if index > missing {
                 let doubt = format!("no member's record of index {missing} is in the history");
                 findings.doubt(entry.seen.event, doubt, Vec::new());
                 break;
             }
-            whole = whole.max(*index);
+            whole = whole.max(index);
         }
         self.end = self.end.min(whole);
     }
 
     /// Each call takes effect once, under whatever request ids.
     fn check_once(&self, run: &Run<'_>, findings: &mut Findings) {
-        for (call, indices) in &self.by_call {
+        for (call, indices) in &self.repeated {
             let entries = indices.iter().map(|index| &self.entries[index]);
             let mut effects = entries.filter(|entry| entry.is_ok());
             if let (Some(first), Some(second)) = (effects.next(), effects.next()) {
@@ -308,11 +334,6 @@ fn is_same(one: &Applied, other: &Applied) -> bool {
         && *kv_revision == other.kv_revision
         && *digest == other.digest
         && *tokens == other.tokens
-}
-
-/// Whether entries of this kind come from the cluster itself and belong to no call.
-fn is_clusters_own(kind: &str) -> bool {
-    matches!(kind, "token-refresh" | "token-expire")
 }
 
 /// Whether an entry's kind is that of the operation: its tag in histories and plans, or, for a login, etcd's name.

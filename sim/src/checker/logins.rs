@@ -24,6 +24,13 @@ impl Replay<'_, '_> {
         let enabled = self.model.accounts().is_enabled();
         let objection = match decision {
             "ok" if !enabled => Some(("P5", "gave a token while auth was off".to_owned())),
+            "ok" if !self.model.has_room(user) => {
+                let most = self.rules.total_max;
+                Some((
+                    "P1",
+                    format!("gave a token, although there were {most} already"),
+                ))
+            }
             "ok" => self.issue(call, index, user, password, window),
             "again" => self.object_to_again(user, index, window),
             _ => match Refusal::from_message(decision) {
@@ -31,6 +38,11 @@ impl Replay<'_, '_> {
                 Some(Refusal::NotEnabled) => Some((
                     "P5",
                     "was refused as if auth were off, but it was on".to_owned(),
+                )),
+                Some(Refusal::TooManyTokens) if !self.model.has_room(user) => None,
+                Some(Refusal::TooManyTokens) => Some((
+                    "P1",
+                    "was refused for too many tokens, although there was room".to_owned(),
                 )),
                 Some(Refusal::AuthFailed) => self.object_to_refusal(user, password, index, window),
                 _ => return Err(self.strange(entry, call)),

@@ -4,25 +4,36 @@
 //! Stages, each in a file of its own: [`run`] makes calls of events and finds defects of the history itself; [`log`]
 //! joins the members' records into one agreed log; [`bounds`] holds every call's place in that log against real time;
 //! [`evidence`] asks that answers have a place at all; [`replay`] steps a model through the log and compares every
-//! decision and every answer. What each finds goes to [`findings`], and the earliest in the history's own order wins.
+//! decision and every answer. What follows needs the whole pass: [`lifetimes`] holds the tokens' ages against virtual
+//! time, [`staleness`] measures how long revocations took, [`local`] looks for another index behind local reads that do
+//! not fit. [`blame`] names the property, with [`needs`] (P14) and [`names`] (P15). What each finds goes to
+//! [`findings`], and the earliest in the history's own order wins.
 
 mod answers;
 mod blame;
 mod bounds;
+mod calm;
 mod describe;
 mod evidence;
 mod findings;
+mod lifetimes;
+mod local;
 mod log;
 mod logins;
+mod names;
+mod needs;
 mod probes;
+mod reach;
 mod replay;
 mod run;
+mod staleness;
 mod statistics;
 mod windows;
 
 #[cfg(test)]
 mod tests;
 
+pub use staleness::Staleness;
 pub use statistics::{Counts, count};
 
 use crate::history::History;
@@ -32,18 +43,46 @@ use findings::Findings;
 use log::Log;
 use run::Run;
 
+/// What the judge says of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement {
+    /// Whether anything was wrong.
+    pub verdict: Verdict,
+    /// How long revocations took to reach every member.
+    pub staleness: Staleness,
+}
+
 /// Judges a run. The verdict is `Ok`, `Violation` or `Undecided`; the same history always gets the same one. It is
 /// `Undecided` when the history contradicts itself or leaves out what the answer needs, and never `Ok` then.
 pub fn judge(history: &History) -> Verdict {
+    examine(history).verdict
+}
+
+/// Judges a run, and measures it.
+pub fn examine(history: &History) -> Judgement {
     let run = match Run::read(history) {
         Ok(run) => run,
-        Err(defect) => return findings::undecided(defect, Vec::new()),
+        Err(defect) => {
+            return Judgement {
+                verdict: findings::undecided(defect, Vec::new()),
+                staleness: Staleness::default(),
+            };
+        }
     };
     let mut findings = Findings::default();
     let log = Log::agree(history, &run, &mut findings);
     let bounds = Bounds::sweep(history, &run, &log, &mut findings);
     evidence::check(&run, &log, &mut findings);
     probes::check(history, &log, &mut findings);
-    replay::check(&run, &log, &bounds, &mut findings);
-    findings.verdict()
+    let staleness = replay::check(history, &run, &log, &bounds, &mut findings);
+    Judgement {
+        verdict: findings.verdict(),
+        staleness,
+    }
+}
+
+/// Whether the history is free of the defects that make it unfit for judging.
+#[cfg(test)]
+pub(crate) fn is_sound(history: &History) -> bool {
+    Run::read(history).is_ok()
 }

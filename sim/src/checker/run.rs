@@ -2,6 +2,7 @@
 //! of the harness, not of the server, so they are never violations.
 
 use crate::history::{Event, History, Op, Outcome, What};
+use crate::numbered::Numbered;
 use std::collections::BTreeMap;
 
 /// Where in the history something stands. Events at equal times keep their order, so the number is what is compared.
@@ -93,7 +94,7 @@ impl Call<'_> {
 /// What was called, and which call each proposal was for.
 #[derive(Debug, Default)]
 pub(super) struct Run<'h> {
-    pub(super) calls: BTreeMap<u64, Call<'h>>,
+    pub(super) calls: Numbered<Call<'h>>,
     /// By request id: the call, and where it was proposed.
     pub(super) proposals: BTreeMap<u64, (u64, Moment)>,
     /// Calls that clients still wait for.

@@ -46,8 +46,8 @@ pub(super) struct Windows {
     opening: BTreeMap<u64, Vec<u64>>,
     closing: BTreeMap<u64, Vec<u64>>,
     waiting: BTreeMap<u64, Waiting>,
-    /// Auth changes when the waiting were last looked at.
-    generation: u64,
+    /// Auth changes, and tokens that had ended, when the waiting were last looked at.
+    seen: (u64, u64),
 }
 
 impl Windows {
@@ -63,7 +63,7 @@ impl Windows {
             let Some((end, Outcome::Refused { code, message })) = call.answer() else {
                 continue;
             };
-            if log.decisive(call.number).is_some() || is_about_form(call, code, message) {
+            if log.decisive(call.number).is_some() || says_nothing(call, code, message) {
                 continue;
             }
             let Some(refusal) = Refusal::from_message(message) else {
@@ -118,9 +118,10 @@ impl Windows {
             );
             to_try.insert(*call);
         }
-        // Only an auth change can explain what the state before it did not.
-        if generation != self.generation {
-            self.generation = generation;
+        // Only an auth change or the end of a token can explain what the state before it did not.
+        let now = (generation, replay.model.tokens_ended());
+        if now != self.seen {
+            self.seen = now;
             to_try.extend(self.waiting.keys());
         }
         for call in to_try {
@@ -136,13 +137,16 @@ impl Windows {
     }
 }
 
-fn is_about_form(call: &Call<'_>, code: &str, message: &str) -> bool {
+/// Whether the refusal is for the request's form, or because the cluster could not, now.
+fn says_nothing(call: &Call<'_>, code: &str, message: &str) -> bool {
     let text = message.strip_prefix("etcdserver: ").unwrap_or(message);
     if text == Refusal::UserEmpty.text() {
         // The same text refuses an empty name in a request and a caller without one.
         return matches!(call.op, Op::UserAdd { user, .. } if user.is_empty());
     }
     BAD_FORM.contains(&text)
+        // A full table refuses at an entry; without one, too much else was waiting.
+        || text == Refusal::TooManyTokens.text()
         || (CANNOT_NOW.contains(&code) && Refusal::from_message(text).is_none())
 }
 
@@ -164,6 +168,21 @@ fn explains(replay: &Replay<'_, '_>, call: &Call<'_>, waiting: Waiting) -> bool 
     }
 }
 
+/// Why a token should not have been called invalid: most often the member lagged and did not wait for the login.
+fn good_token(replay: &Replay<'_, '_>, call: &Call<'_>, login: u64) -> String {
+    let good = format!("the token of login {login} was good all the time");
+    let Some((token, (end, _))) = replay.model.token(login).zip(call.returned) else {
+        return good;
+    };
+    let applied = replay.reach.of_member(call.member, end.event);
+    let seen = call.served.map_or(applied, |served| served.index);
+    if seen >= token.index {
+        return good;
+    }
+    let (member, issued) = (call.member, token.index);
+    format!("{good}: n{member} had applied index {seen}, the token's login stands at {issued}")
+}
+
 fn report(replay: &mut Replay<'_, '_>, call: &Call<'_>, refusal: Refusal) {
     let Some((end, _)) = call.answer() else {
         return;
@@ -183,7 +202,7 @@ fn report(replay: &mut Replay<'_, '_>, call: &Call<'_>, refusal: Refusal) {
         ),
         (_, Refusal::InvalidToken) => {
             let token = match call.token {
-                Some(login) => format!("the token of login {login} was good all the time"),
+                Some(login) => good_token(replay, call, login),
                 None => "no token was presented".to_owned(),
             };
             (

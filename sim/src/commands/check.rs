@@ -4,7 +4,7 @@ use super::{Exit, Failure};
 use crate::args::Format;
 use crate::output::{describe, json_line};
 use crate::settings::Settings;
-use gatehouse_sim::checker::judge;
+use gatehouse_sim::checker::{Judgement, examine};
 use gatehouse_sim::history::What;
 use gatehouse_sim::history_file::read_history;
 use gatehouse_sim::verdict::VerdictKind;
@@ -20,6 +20,8 @@ struct CheckLine<'c> {
     property: Option<&'c str>,
     ops: usize,
     bug: Option<&'c str>,
+    staleness_ms: u64,
+    staleness_entries: u64,
     sentence: &'c str,
     calls: &'c [u64],
 }
@@ -39,7 +41,7 @@ pub(crate) fn execute(
         return Err(Failure::Usage(what.to_owned()));
     }
     let history = read_history(file)?;
-    let verdict = judge(&history);
+    let Judgement { verdict, staleness } = examine(&history);
     let ops = history
         .events
         .iter()
@@ -56,6 +58,8 @@ pub(crate) fn execute(
                 property: verdict.property.as_deref(),
                 ops,
                 bug: header.bug.as_deref(),
+                staleness_ms: staleness.max_ms,
+                staleness_entries: staleness.max_entries,
                 sentence: &verdict.sentence,
                 calls: &verdict.calls,
             },
@@ -68,6 +72,13 @@ pub(crate) fn execute(
                 header.seed,
                 describe(&verdict)
             )?;
+            if staleness.calls > 0 {
+                writeln!(
+                    out,
+                    "{} local reads were allowed after what allowed them had been taken: up to {} ms and {} entries after",
+                    staleness.calls, staleness.max_ms, staleness.max_entries
+                )?;
+            }
         }
     }
     Ok(Exit::of(verdict.kind))

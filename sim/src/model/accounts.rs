@@ -1,10 +1,13 @@
 //! Users, roles, the flag and the auth revision, with the conditions and effects of each auth change.
 
+use super::fingerprint::Blend;
 use super::refusal::Refusal;
 use super::span::{Span, is_covered, may_be_granted};
 use crate::history::{Grant, GrantKind, Op};
 use crate::text::Text;
-use std::collections::{BTreeMap, BTreeSet};
+use imbl::OrdMap;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The role that may do everything, and the user that must hold it while auth is on.
 const ROOT: &str = "root";
@@ -19,15 +22,17 @@ pub struct User {
     pub renewed: u64,
 }
 
-/// Everything about auth except tokens.
+/// Everything about auth except tokens. A clone shares what it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accounts {
     enabled: bool,
     revision: u64,
     generation: u64,
     epoch_floor: u64,
-    users: BTreeMap<Text, User>,
-    roles: BTreeMap<Text, Vec<Grant>>,
+    users: OrdMap<Text, Arc<User>>,
+    roles: OrdMap<Text, Arc<Vec<Grant>>>,
+    /// The fingerprints of all users and roles, blended.
+    blend: u128,
 }
 
 impl Default for Accounts {
@@ -37,8 +42,9 @@ impl Default for Accounts {
             revision: 1,
             generation: 0,
             epoch_floor: 0,
-            users: BTreeMap::new(),
-            roles: BTreeMap::new(),
+            users: OrdMap::new(),
+            roles: OrdMap::new(),
+            blend: 0,
         }
     }
 }
@@ -66,13 +72,23 @@ impl Accounts {
 
     /// The user of this name.
     pub fn user(&self, name: &str) -> Option<&User> {
-        self.users.get(name)
+        self.users.get(name).map(Arc::as_ref)
     }
 
     /// The user's epoch: moved by its creation, its password changes and AuthDisable. `None` if there is no such user.
     pub fn epoch(&self, name: &str) -> Option<u64> {
         self.user(name)
             .map(|user| user.renewed.max(self.epoch_floor))
+    }
+
+    /// A number that two states share if they are equal, and practically never otherwise.
+    pub fn fingerprint(&self) -> u128 {
+        let mut blend = Blend::of("accounts");
+        blend.number(u64::from(self.enabled));
+        blend.number(self.revision);
+        blend.number(self.generation);
+        blend.number(self.epoch_floor);
+        self.blend ^ blend.finish()
     }
 
     /// Whether the user holds the role `root`.
@@ -91,8 +107,31 @@ impl Accounts {
         let Some(user) = self.user(name) else {
             return false;
         };
-        let grants = user.roles.iter().filter_map(|role| self.roles.get(role));
-        self.is_admin(name) || is_covered(grants.flatten(), to_write, span)
+        let grants = user
+            .roles
+            .iter()
+            .filter_map(|role| self.roles.get(role.as_str()));
+        self.is_admin(name) || is_covered(grants.flat_map(|held| held.iter()), to_write, span)
+    }
+
+    /// Every permission that the user holds through a role.
+    pub fn grants_of(&self, name: &str) -> Vec<&Grant> {
+        let roles = self.user(name).into_iter().flat_map(|user| &user.roles);
+        roles
+            .filter_map(|role| self.roles.get(role))
+            .flat_map(|grants| grants.iter())
+            .collect()
+    }
+
+    /// Names of those who hold the role.
+    pub fn holders_of(&self, role: &str) -> Vec<Text> {
+        let holds = |user: &&Text| self.holds(user, role);
+        self.users.keys().filter(holds).cloned().collect()
+    }
+
+    /// Whether somebody can still administer: while auth is on, the user `root` must exist and hold the role `root`.
+    pub fn is_administrable(&self) -> bool {
+        !self.enabled || self.is_admin(ROOT)
     }
 
     /// The user's roles in order.
@@ -123,7 +162,7 @@ impl Accounts {
                 range_end,
             }];
         }
-        self.roles.get(role).cloned().unwrap_or_default()
+        self.grants(role)
     }
 
     /// Whether the change (or listing) can be done, once the caller is known to be allowed to ask.
@@ -136,7 +175,7 @@ impl Accounts {
             Op::AuthEnable {} => self.check_enable(),
             Op::UserAdd { user, .. } => {
                 refuse_if(user.is_empty(), Refusal::UserEmpty)?;
-                refuse_if(self.users.contains_key(user), Refusal::UserExists)
+                refuse_if(self.users.contains_key(user.as_str()), Refusal::UserExists)
             }
             Op::UserDelete { user } => {
                 refuse_if(protected(user), Refusal::InvalidManagement)?;
@@ -157,7 +196,7 @@ impl Accounts {
             }
             Op::RoleAdd { role } => {
                 refuse_if(role.is_empty(), Refusal::RoleEmpty)?;
-                refuse_if(self.roles.contains_key(role), Refusal::RoleExists)
+                refuse_if(self.roles.contains_key(role.as_str()), Refusal::RoleExists)
             }
             Op::RoleDelete { role } => {
                 refuse_if(protected(role), Refusal::InvalidManagement)?;
@@ -176,7 +215,8 @@ impl Accounts {
             } => {
                 self.check_role(role)?;
                 let named = |grant: &Grant| grant.key == *key && grant.range_end == *range_end;
-                let held = self.roles.get(role).is_some_and(|g| g.iter().any(named));
+                let held = self.roles.get(role.as_str());
+                let held = held.is_some_and(|grants| grants.iter().any(named));
                 refuse_if(!held, Refusal::PermissionNotGranted)
             }
             _ => Ok(()),
@@ -216,40 +256,35 @@ impl Accounts {
             // Granting a held role is accepted and changes nothing.
             Op::GrantRole { user, role } if self.holds(user, role) => {}
             Op::UserAdd { user, password } => {
-                let password = password.clone();
-                let renewed = self.advance();
-                let roles = BTreeSet::new();
-                self.users.insert(
-                    user.clone(),
-                    User {
-                        password,
-                        roles,
-                        renewed,
-                    },
-                );
+                let added = User {
+                    password: password.clone(),
+                    roles: BTreeSet::new(),
+                    renewed: self.advance(),
+                };
+                self.set_user(user, Some(added));
             }
             Op::UserDelete { user } => {
                 self.advance();
-                self.users.remove(user);
+                self.set_user(user, None);
             }
             Op::ChangePassword { user, password } => {
                 let renewed = self.advance();
-                if let Some(user) = self.users.get_mut(user) {
+                self.change_user(user, |user| {
                     user.password.clone_from(password);
                     user.renewed = renewed;
-                }
+                });
             }
             Op::GrantRole { user, role } => {
                 self.advance();
-                if let Some(user) = self.users.get_mut(user) {
+                self.change_user(user, |user| {
                     user.roles.insert(role.clone());
-                }
+                });
             }
             Op::RevokeRole { user, role } => {
                 self.advance();
-                if let Some(user) = self.users.get_mut(user) {
+                self.change_user(user, |user| {
                     user.roles.remove(role);
-                }
+                });
             }
             _ => self.perform_on_role(op),
         }
@@ -259,20 +294,25 @@ impl Accounts {
         match op {
             Op::RoleAdd { role } => {
                 self.advance();
-                self.roles.insert(role.clone(), Vec::new());
+                self.set_role(role, Some(Vec::new()));
             }
             Op::RoleDelete { role } => {
                 self.advance();
-                self.roles.remove(role);
-                for user in self.users.values_mut() {
-                    user.roles.remove(role);
+                self.set_role(role, None);
+                for user in self.user_names() {
+                    if self.holds(&user, role) {
+                        self.change_user(&user, |user| {
+                            user.roles.remove(role);
+                        });
+                    }
                 }
             }
             Op::GrantPermission { role, grant } => {
                 self.advance();
-                let grants = self.roles.entry(role.clone()).or_default();
+                let mut grants = self.grants(role);
                 grants.retain(|held| !(held.key == grant.key && held.range_end == grant.range_end));
                 grants.push(grant.clone());
+                self.set_role(role, Some(grants));
             }
             Op::RevokePermission {
                 role,
@@ -280,10 +320,57 @@ impl Accounts {
                 range_end,
             } => {
                 self.advance();
-                let grants = self.roles.entry(role.clone()).or_default();
+                let mut grants = self.grants(role);
                 grants.retain(|held| !(held.key == *key && held.range_end == *range_end));
+                self.set_role(role, Some(grants));
             }
             _ => {}
+        }
+    }
+
+    fn grants(&self, role: &str) -> Vec<Grant> {
+        self.roles
+            .get(role)
+            .map(|grants| grants.to_vec())
+            .unwrap_or_default()
+    }
+
+    fn change_user(&mut self, name: &str, change: impl FnOnce(&mut User)) {
+        if let Some(mut user) = self.user(name).cloned() {
+            change(&mut user);
+            self.set_user(name, Some(user));
+        }
+    }
+
+    /// Puts a user in place of the one of that name, or removes it.
+    fn set_user(&mut self, name: &str, user: Option<User>) {
+        if let Some(old) = self.users.get(name) {
+            self.blend ^= user_fingerprint(name, old);
+        }
+        match user {
+            Some(user) => {
+                self.blend ^= user_fingerprint(name, &user);
+                self.users.insert(name.into(), Arc::new(user));
+            }
+            None => {
+                self.users.remove(name);
+            }
+        }
+    }
+
+    /// Puts a role in place of the one of that name, or removes it.
+    fn set_role(&mut self, name: &str, grants: Option<Vec<Grant>>) {
+        if let Some(old) = self.roles.get(name) {
+            self.blend ^= role_fingerprint(name, old);
+        }
+        match grants {
+            Some(grants) => {
+                self.blend ^= role_fingerprint(name, &grants);
+                self.roles.insert(name.into(), Arc::new(grants));
+            }
+            None => {
+                self.roles.remove(name);
+            }
         }
     }
 
@@ -297,4 +384,29 @@ impl Accounts {
 
 fn refuse_if(condition: bool, refusal: Refusal) -> Result<(), Refusal> {
     if condition { Err(refusal) } else { Ok(()) }
+}
+
+fn user_fingerprint(name: &str, user: &User) -> u128 {
+    let mut blend = Blend::of("user");
+    blend.text(name);
+    blend.text(&user.password);
+    blend.number(user.renewed);
+    for role in &user.roles {
+        blend.text(role);
+    }
+    blend.finish()
+}
+
+fn role_fingerprint(name: &str, grants: &[Grant]) -> u128 {
+    let mut blend = Blend::of("role");
+    blend.text(name);
+    // Their order tells nothing: the rules do not fix it.
+    let mut sorted: Vec<&Grant> = grants.iter().collect();
+    sorted.sort();
+    for grant in sorted {
+        blend.number(grant.kind as u64);
+        blend.text(&grant.key);
+        blend.text(&grant.range_end);
+    }
+    blend.finish()
 }

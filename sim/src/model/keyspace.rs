@@ -1,30 +1,36 @@
 //! Keys and values with every version of them.
 
+use super::fingerprint::Blend;
 use super::refusal::Refusal;
 use super::span::Span;
 use crate::history::{Op, Pair, Reply};
 use crate::text::Text;
-use std::collections::BTreeMap;
+use imbl::{OrdMap, Vector};
+use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// One version of a key; without a pair it says that the key was deleted.
 #[derive(Clone, Debug)]
 struct Version {
     revision: i64,
-    pair: Option<Pair>,
+    pair: Option<Arc<Pair>>,
 }
 
-/// Keys and values.
+/// Keys and values. A clone shares what it holds.
 #[derive(Clone, Debug)]
 pub struct Keyspace {
     revision: i64,
-    keys: BTreeMap<Text, Vec<Version>>,
+    keys: OrdMap<Text, Vector<Version>>,
+    /// The fingerprints of all versions of all keys, blended.
+    blend: u128,
 }
 
 impl Default for Keyspace {
     fn default() -> Self {
         Keyspace {
             revision: 1,
-            keys: BTreeMap::new(),
+            keys: OrdMap::new(),
+            blend: 0,
         }
     }
 }
@@ -33,6 +39,13 @@ impl Keyspace {
     /// Newest revision.
     pub fn revision(&self) -> i64 {
         self.revision
+    }
+
+    /// A number that two states share if they hold the same versions, and practically never otherwise.
+    pub fn fingerprint(&self) -> u128 {
+        let mut blend = Blend::of("keys");
+        blend.number(self.revision.cast_unsigned());
+        self.blend ^ blend.finish()
     }
 
     /// Whether the call can be done.
@@ -123,27 +136,39 @@ impl Keyspace {
     }
 
     /// The newest version of a key, if it exists.
-    pub(super) fn pair(&self, key: &str) -> Option<&Pair> {
-        self.keys.get(key)?.last()?.pair.as_ref()
+    pub fn pair(&self, key: &str) -> Option<&Pair> {
+        self.keys.get(key)?.last()?.pair.as_deref()
     }
 
     /// The pairs in a range as they were at a revision, in key order.
     pub(super) fn pairs(&self, key: &str, range_end: &str, revision: i64) -> Vec<&Pair> {
         let span = Span::new(key, range_end);
-        let from = self
-            .keys
-            .range::<str, _>((std::ops::Bound::Included(key), std::ops::Bound::Unbounded));
+        let from = self.keys.range::<_, Text>(Text::from(key)..);
         from.take_while(|(key, _)| !span.ends_before(key))
             .filter_map(|(_, versions)| {
-                let after = versions.partition_point(|version| version.revision <= revision);
-                versions[..after].last()?.pair.as_ref()
+                let after = versions.binary_search_by(|version| {
+                    // Never equal, so what comes back is where the newer ones begin.
+                    version.revision.cmp(&revision).then(Ordering::Less)
+                });
+                let (Ok(after) | Err(after)) = after;
+                versions.get(after.checked_sub(1)?)?.pair.as_deref()
             })
             .collect()
     }
 
     /// Adds a version of a key.
     pub(super) fn write(&mut self, key: &Text, revision: i64, pair: Option<Pair>) {
+        let mut blend = Blend::of("version");
+        blend.text(key);
+        blend.number(revision.cast_unsigned());
+        if let Some(pair) = &pair {
+            blend.text(&pair.value);
+            blend.number(pair.create_revision.cast_unsigned());
+            blend.number(pair.version.cast_unsigned());
+        }
+        self.blend ^= blend.finish();
+        let pair = pair.map(Arc::new);
         let versions = self.keys.entry(key.clone()).or_default();
-        versions.push(Version { revision, pair });
+        versions.push_back(Version { revision, pair });
     }
 }

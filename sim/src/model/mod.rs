@@ -5,11 +5,13 @@
 //! observed is compared with it in [`crate::checker`].
 
 mod accounts;
+mod fingerprint;
 mod gate;
 mod keyspace;
 mod passwords;
 mod refusal;
 mod span;
+mod tokens;
 mod transaction;
 
 pub use accounts::Accounts;
@@ -17,10 +19,11 @@ pub use keyspace::Keyspace;
 pub use passwords::Passwords;
 pub use refusal::Refusal;
 pub use span::Span;
+pub use tokens::{End, Ending, Token};
 
-use crate::history::{AuthStatus, Op, Reply};
+use crate::history::{AuthStatus, Op, Reply, TokenRules};
 use crate::text::Text;
-use std::collections::BTreeMap;
+use tokens::Tokens;
 
 /// Who asks, as the log entry says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,27 +40,14 @@ pub enum Caller {
     },
 }
 
-/// A token that the log says was issued.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Token {
-    /// Whom it names.
-    pub user: Text,
-    /// Index of the login's entry.
-    pub index: u64,
-    /// Auth revision at that index.
-    pub auth_revision: u64,
-    /// Epochs of the user in which the presented password was the user's, within the login's interval. The token is
-    /// good while the user's epoch is one of them, wherever it was really minted (property P6).
-    pub epochs: Vec<u64>,
-}
-
-/// Replicated state after one log index.
+/// Replicated state after one log index. It is persistent: a clone shares everything with its original and costs nothing
+/// worth counting, whatever it holds.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     accounts: Accounts,
     keys: Keyspace,
     passwords: Passwords,
-    tokens: BTreeMap<u64, Token>,
+    tokens: Tokens,
 }
 
 impl Model {
@@ -66,9 +56,28 @@ impl Model {
         Model::default()
     }
 
+    /// The state of a new cluster with these limits on tokens.
+    pub fn with_rules(rules: TokenRules) -> Self {
+        Model {
+            tokens: Tokens::new(rules),
+            ..Model::default()
+        }
+    }
+
     /// Users, roles and the flag.
     pub fn accounts(&self) -> &Accounts {
         &self.accounts
+    }
+
+    /// Keys and values.
+    pub fn keys(&self) -> &Keyspace {
+        &self.keys
+    }
+
+    /// A number that two states share if they are equal in all that later decisions and answers depend on, and
+    /// practically never otherwise (128 bits). It does not depend on the machine.
+    pub fn fingerprint(&self) -> u128 {
+        self.accounts.fingerprint() ^ self.keys.fingerprint() ^ self.tokens.fingerprint()
     }
 
     /// Newest key-value revision; 1 for an empty store.
@@ -79,21 +88,6 @@ impl Model {
     /// Every user's passwords and epochs so far.
     pub fn passwords(&self) -> &Passwords {
         &self.passwords
-    }
-
-    /// The token of a login, if the log says that it was issued.
-    pub fn token(&self, login: u64) -> Option<&Token> {
-        self.tokens.get(&login)
-    }
-
-    /// Whether the token of `login` is good now: its user exists, and in an epoch that the token belongs to.
-    pub fn is_alive(&self, login: u64) -> bool {
-        let Some(token) = self.tokens.get(&login) else {
-            return false;
-        };
-        self.accounts
-            .epoch(&token.user)
-            .is_some_and(|epoch| token.epochs.contains(&epoch))
     }
 
     /// Decides a call and carries it out. Logins are not decided here: see [`Model::issue`].
@@ -111,6 +105,14 @@ impl Model {
     /// The refusal that the caller must see.
     pub fn decide(&self, caller: Caller, op: &Op) -> Result<(), Refusal> {
         self.admit(caller, op)?;
+        self.check(op)
+    }
+
+    /// Whether a call can be done, once its caller is known to be allowed to ask.
+    ///
+    /// # Errors
+    /// The first condition that does not hold.
+    pub fn check(&self, op: &Op) -> Result<(), Refusal> {
         self.keys.check(op)?;
         self.accounts.check(op)
     }
@@ -138,13 +140,16 @@ impl Model {
         let was_right = !epochs.is_empty();
         let auth_revision = self.accounts.revision();
         let user = Text::from(user);
-        self.tokens.insert(
+        self.tokens.issue(
             login,
             Token {
                 user,
                 index,
                 auth_revision,
                 epochs,
+                refreshes: 0,
+                refreshed_at: index,
+                end: None,
             },
         );
         was_right
@@ -162,8 +167,16 @@ impl Model {
             | Op::RoleGet { .. }
             | Op::RoleList {} => self.look_up(op),
             _ => {
+                let was_on = self.accounts.is_enabled();
                 self.accounts.perform(op);
                 self.passwords.note(index, op, &self.accounts);
+                match op {
+                    Op::UserDelete { user } | Op::ChangePassword { user, .. } => {
+                        self.tokens.end_epoch(Some(user), index);
+                    }
+                    Op::AuthDisable {} if was_on => self.tokens.end_epoch(None, index),
+                    _ => {}
+                }
                 Reply {
                     revision: self.kv_revision(),
                     ..Reply::default()

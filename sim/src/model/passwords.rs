@@ -3,7 +3,7 @@
 use super::accounts::Accounts;
 use crate::history::Op;
 use crate::text::Text;
-use std::collections::BTreeMap;
+use imbl::{OrdMap, Vector};
 use std::ops::RangeInclusive;
 
 /// What held from an index on.
@@ -17,9 +17,9 @@ struct Since {
 /// Every user's passwords and epochs, by index.
 #[derive(Clone, Debug, Default)]
 pub struct Passwords {
-    users: BTreeMap<Text, Vec<Since>>,
+    users: OrdMap<Text, Vector<Since>>,
     /// From which index on no epoch lay below which auth revision.
-    floors: Vec<(u64, u64)>,
+    floors: Vector<(u64, u64)>,
 }
 
 impl Passwords {
@@ -32,12 +32,12 @@ impl Passwords {
                 let found = accounts.user(user);
                 let user_now = found.map(|found| (found.password.clone(), found.renewed));
                 let past = self.users.entry(user.clone()).or_default();
-                past.push(Since {
+                past.push_back(Since {
                     index,
                     user: user_now,
                 });
             }
-            Op::AuthDisable {} => self.floors.push((index, accounts.epoch_floor())),
+            Op::AuthDisable {} => self.floors.push_back((index, accounts.epoch_floor())),
             _ => {}
         }
     }
@@ -99,8 +99,9 @@ impl Passwords {
     }
 
     fn floor_at(&self, index: u64) -> u64 {
-        let after = self.floors.partition_point(|(from, _)| *from <= index);
-        self.floors[..after].last().map_or(0, |(_, floor)| *floor)
+        let mut floors = self.floors.iter().rev();
+        let last = floors.find(|(from, _)| *from <= index);
+        last.map_or(0, |(_, floor)| *floor)
     }
 }
 

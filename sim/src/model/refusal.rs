@@ -37,11 +37,13 @@ pub enum Refusal {
     PermissionNotGranted,
     /// A read at a revision that does not exist yet.
     FutureRevision,
+    /// A login while there are as many tokens as there may be.
+    TooManyTokens,
 }
 
 impl Refusal {
     /// Every refusal.
-    pub const ALL: [Refusal; 17] = [
+    pub const ALL: [Refusal; 18] = [
         Refusal::UserEmpty,
         Refusal::InvalidToken,
         Refusal::OldRevision,
@@ -59,6 +61,7 @@ impl Refusal {
         Refusal::RoleNotGranted,
         Refusal::PermissionNotGranted,
         Refusal::FutureRevision,
+        Refusal::TooManyTokens,
     ];
 
     /// The text, without etcd's prefix.
@@ -81,6 +84,8 @@ impl Refusal {
             Refusal::RoleNotGranted => "role is not granted to the user",
             Refusal::PermissionNotGranted => "permission is not granted to the role",
             Refusal::FutureRevision => "required revision is a future revision",
+            // Etcd has no such limit; its text for another one is what its clients know.
+            Refusal::TooManyTokens => "too many requests",
         }
     }
 

@@ -37,6 +37,30 @@ impl Span {
         key.as_bytes() >= self.first.as_slice() && !self.ends_before(key)
     }
 
+    /// Whether it has no end.
+    pub fn is_open(&self) -> bool {
+        self.end.is_none()
+    }
+
+    /// Whether every key of `other` lies in it.
+    pub fn covers(&self, other: &Span) -> bool {
+        let reaches = match (&self.end, &other.end) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(end), Some(asked)) => asked <= end,
+        };
+        self.first <= other.first && reaches
+    }
+
+    /// Whether they have a key in common, or one begins where the other ends.
+    pub fn touches(&self, other: &Span) -> bool {
+        let reaches = |one: &Span, other: &Span| match &one.end {
+            None => true,
+            Some(end) => other.first <= *end,
+        };
+        reaches(self, other) && reaches(other, self)
+    }
+
     /// Whether it ends at or before `key`.
     pub fn ends_before(&self, key: &str) -> bool {
         self.end
@@ -125,6 +149,26 @@ mod tests {
         check(&[("a", ""), ("a\0", "b")], ("a", "b"), true);
         check(&[("a", "z"), ("b", "c")], ("d", "y"), true);
         check(&[("a", "z")], ("c", "b"), false);
+    }
+
+    #[test]
+    fn neighbours_touch_and_wider_ones_cover() {
+        let span = |(key, end)| Span::new(key, end);
+        for (one, other, touch, cover) in [
+            (("a", "c"), ("b", ""), true, true),
+            (("a", "c"), ("c", ""), true, false),
+            (("a", "c"), ("c", "d"), true, false),
+            (("a", "c"), ("ca", "d"), false, false),
+            (("a", "c"), ("b", "\0"), true, false),
+            (("a", "\0"), ("b", "\0"), true, true),
+            (("a", ""), ("a\0", ""), true, false),
+            (("a", ""), ("b", ""), false, false),
+        ] {
+            let (one, other) = (span(one), span(other));
+            assert_eq!(one.touches(&other), touch, "{one:?} {other:?}");
+            assert_eq!(other.touches(&one), touch, "{one:?} {other:?}");
+            assert_eq!(one.covers(&other), cover, "{one:?} {other:?}");
+        }
     }
 
     #[test]

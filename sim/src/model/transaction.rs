@@ -13,6 +13,13 @@ pub(super) struct Work<'a> {
     changed: bool,
 }
 
+/// The branch that a transaction takes, and the same for every operation in it; nothing for what is no transaction.
+#[derive(Default)]
+struct Path {
+    succeeded: bool,
+    inner: Vec<Path>,
+}
+
 impl Keyspace {
     /// Begins a data call.
     pub(super) fn begin(&mut self) -> Work<'_> {
@@ -38,6 +45,21 @@ impl Keyspace {
             }
         })
     }
+
+    fn path(&self, op: &Op) -> Path {
+        let Op::Txn {
+            compare,
+            success,
+            failure,
+        } = op
+        else {
+            return Path::default();
+        };
+        let succeeded = self.holds(compare);
+        let branch = if succeeded { success } else { failure };
+        let inner = branch.iter().map(|op| self.path(op)).collect();
+        Path { succeeded, inner }
+    }
 }
 
 impl Work<'_> {
@@ -46,8 +68,14 @@ impl Work<'_> {
         self.changed
     }
 
-    /// Carries out one operation and gives its answer, without a header.
+    /// Carries out one operation and gives its answer, without a header. Comparisons of inner transactions look at the
+    /// keys as they were before the first change, too (etcd's `server/etcdserver/txn/txn.go`, `compareToPath`).
     pub(super) fn run(&mut self, op: &Op) -> Reply {
+        let path = self.keys.path(op);
+        self.follow(op, &path)
+    }
+
+    fn follow(&mut self, op: &Op, path: &Path) -> Reply {
         match op {
             Op::Get { .. } => self.keys.get(op),
             Op::Put {
@@ -61,13 +89,12 @@ impl Work<'_> {
                 prev_kv,
             } => self.delete(key, range_end, *prev_kv),
             Op::Txn {
-                compare,
-                success,
-                failure,
+                success, failure, ..
             } => {
-                let succeeded = self.keys.holds(compare);
+                let succeeded = path.succeeded;
                 let branch = if succeeded { success } else { failure };
-                let responses = branch.iter().map(|op| self.run(op)).collect();
+                let steps = branch.iter().zip(&path.inner);
+                let responses = steps.map(|(op, path)| self.follow(op, path)).collect();
                 Reply {
                     succeeded: Some(succeeded),
                     responses,
@@ -194,6 +221,29 @@ mod tests {
         let reply = keys.perform(&txn);
         assert_eq!((reply.succeeded, reply.revision), (Some(false), 4));
         assert_eq!(reply.responses[0].kvs, [pair("2", 2, 3, 2)]);
+    }
+
+    #[test]
+    fn comparisons_of_inner_transactions_see_nothing_of_the_outer_ones() {
+        let mut keys = Keyspace::default();
+        keys.perform(&put("a", "1"));
+        let inner = |value: &str| Op::Txn {
+            compare: vec![Compare {
+                key: "a".into(),
+                equals: Operand::Value(value.into()),
+            }],
+            success: vec![get("a", 0)],
+            failure: vec![],
+        };
+        let txn = Op::Txn {
+            compare: vec![],
+            success: vec![put("a", "2"), inner("1"), inner("2")],
+            failure: vec![],
+        };
+        let reply = keys.perform(&txn);
+        assert_eq!(reply.responses[1].succeeded, Some(true));
+        assert_eq!(reply.responses[1].responses[0].kvs, [pair("2", 2, 3, 2)]);
+        assert_eq!(reply.responses[2].succeeded, Some(false));
     }
 
     #[test]

@@ -2,9 +2,11 @@
 //! bugs that do not exist, steps that wait for each other. Each refusal names the field and says what is allowed.
 
 mod clock;
+mod transaction;
 
 use super::{Client, Fault, FaultKind, Members, Plan, Span, Step, VERSION};
 use crate::history::Op;
+use crate::marks::Mark;
 use gatehouse::planted::Bug;
 use gatehouse::window::Window;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,8 +25,6 @@ pub(super) const FAULTS_MAX: usize = 1_000;
 pub(super) const TIME_MS_MAX: u64 = 3_600_000;
 /// Longest name of anything, bytes.
 pub(super) const NAME_BYTES_MAX: usize = 100;
-/// Most operations in one branch of a transaction, and most comparisons: the server's own default.
-pub(super) const TXN_OPS_MAX: usize = 128;
 
 /// What is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -173,8 +173,15 @@ impl Plan {
             span(&format!("{field}, ms"), window.ms)?;
             rate(&format!("{field}, chance"), window.chance, 1.0)?;
         }
-        match self.expect.marks.keys().find(|name| !known(name)) {
-            Some(name) => wrong("expect.marks", format!("there is no window \"{name}\"")),
+        let is_mark = |name: &str| Mark::ALL.into_iter().any(|mark| mark.name() == name);
+        let unknown = |name: &&String| !known(name) && !is_mark(name);
+        match self.expect.marks.keys().find(unknown) {
+            Some(name) => {
+                let names = Window::ALL.map(Window::name).join(", ");
+                let marks = Mark::ALL.map(Mark::name).join(", ");
+                let problem = format!("there is no \"{name}\", only {names}, {marks}");
+                wrong("expect.marks", problem)
+            }
             None => Ok(()),
         }
     }
@@ -311,7 +318,7 @@ impl Plan {
                 "a login presents no token",
             );
         }
-        txn(field, &step.op)
+        transaction::check(field, &step.op, 1)
     }
 
     fn check_labels(&self) -> Checked {
@@ -551,32 +558,6 @@ fn rate(field: &str, share: f64, most: f64) -> Checked {
     } else {
         wrong(field, format!("0 to {most}, not {share}"))
     }
-}
-
-fn txn(field: &str, op: &Op) -> Checked {
-    let Op::Txn {
-        compare,
-        success,
-        failure,
-    } = op
-    else {
-        return Ok(());
-    };
-    for branch in [success, failure] {
-        if branch.len() > TXN_OPS_MAX || compare.len() > TXN_OPS_MAX {
-            return wrong(
-                field,
-                format!("at most {TXN_OPS_MAX} operations in a branch"),
-            );
-        }
-        if !branch
-            .iter()
-            .all(|op| matches!(op, Op::Put { .. } | Op::Get { .. } | Op::Delete { .. }))
-        {
-            return wrong(field, "a transaction holds put, get and delete only");
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

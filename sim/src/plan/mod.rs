@@ -371,7 +371,7 @@ pub struct Expect {
     /// Calls that were refused for lack of a right.
     #[serde(skip_serializing_if = "is_zero")]
     pub denied: u64,
-    /// Passages of named windows, by name.
+    /// Passages of named windows, and marks of the history, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub marks: BTreeMap<String, u64>,
     /// Longest time that a client with `retry` may wait between two successful calls, milliseconds. Counted from the

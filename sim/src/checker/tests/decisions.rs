@@ -2,7 +2,7 @@
 
 use super::script::*;
 use super::{breaks, passes};
-use crate::history::{GrantKind, Op, Outcome, Reply, What};
+use crate::history::{Compare, GrantKind, Op, Operand, Outcome, Reply, What};
 use crate::model::Refusal;
 
 #[test]
@@ -61,6 +61,30 @@ fn a_run_through_every_kind_of_call_passes() {
         script.read_at("client", 3, token, op, index);
     }
     passes(&script.history());
+}
+
+#[test]
+fn a_comparison_in_an_inner_transaction_is_a_read() {
+    let (mut script, root) = Script::with_auth();
+    script.done("root", 1, Some(root), put("/secret", "42"));
+    let alice = script.log_in("alice", 2, "alice", "old");
+    let txn = |compare, success| Op::Txn {
+        compare,
+        success,
+        failure: vec![],
+    };
+    let guess = Compare {
+        key: "/secret".into(),
+        equals: Operand::Value("42".into()),
+    };
+    let inner = txn(vec![guess], vec![put("/app/x", "right")]);
+    let call = script.forced("alice", 2, Some(alice), txn(vec![], vec![inner]));
+    let words = [
+        "txn of txn of compare /secret, put /app/x",
+        "alice had no right to that",
+    ];
+    let enable = root - 1;
+    breaks(&script.history(), "P12", &[call, enable], &words);
 }
 
 #[test]

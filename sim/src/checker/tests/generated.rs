@@ -5,7 +5,7 @@
 use super::decisions::swap_entries;
 use super::passes;
 use super::script::*;
-use crate::history::{Compare, GrantKind, History, Op, Operand, Outcome, What};
+use crate::history::{Compare, GrantKind, History, Op, Operand, Outcome, TokenRules, What};
 use crate::model::Refusal;
 use crate::verdict::VerdictKind;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,11 +15,19 @@ const RUNS: u64 = 150;
 /// Moves in one run.
 const MOVES: usize = 900;
 
+/// Few tokens that live shortly, so that they expire and make room.
+const RULES: TokenRules = TokenRules {
+    ttl_ms: 100,
+    per_user_max: 5,
+    total_max: 8,
+    drift_ppm: 0,
+};
+
 /// A small generator of its own (splitmix64), so that the tests are the same everywhere.
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
         word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -27,7 +35,7 @@ impl Random {
         (word ^ (word >> 31)) % bound
     }
 
-    fn chance(&mut self, percent: u64) -> bool {
+    pub(super) fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
@@ -80,7 +88,7 @@ struct Client {
     stage: Stage,
 }
 
-struct Run {
+pub(super) struct Run {
     script: Script,
     random: Random,
     clients: Vec<Client>,
@@ -90,17 +98,19 @@ struct Run {
     answers: BTreeMap<u64, (u64, Answer)>,
     /// Logins that gave a token, which any client may use.
     tokens: Vec<u64>,
+    /// When the last report of each login's token came into the log, milliseconds.
+    reported_ms: BTreeMap<u64, u64>,
     /// Whether logins compare passwords with their member's own state, as old as it is.
     skips_barrier: bool,
 }
 
 impl Run {
-    fn generate(seed: u64) -> History {
+    pub(super) fn generate(seed: u64) -> History {
         Run::generate_with(seed, false)
     }
 
     fn generate_with(seed: u64, skips_barrier: bool) -> History {
-        let (script, root) = Script::with_auth();
+        let (script, root) = Script::with_auth_and_rules(RULES);
         let client = |number: usize| Client {
             name: format!("c{number}"),
             token: None,
@@ -115,6 +125,7 @@ impl Run {
             limbo: Vec::new(),
             answers: BTreeMap::new(),
             tokens: vec![root],
+            reported_ms: BTreeMap::new(),
             skips_barrier,
         };
         for _ in 0..MOVES {
@@ -136,6 +147,7 @@ impl Run {
                 self.commit(late);
             }
             6 => self.lose(number),
+            7..13 => self.own_entry(),
             _ => {
                 let stage = self.clients[number].stage;
                 self.clients[number].stage = self.advance(number, stage);
@@ -150,6 +162,30 @@ impl Run {
         } else {
             self.script.lagging.insert(member);
         }
+    }
+
+    /// The cluster reports a use of a token, or expires it: too late for its last use, or because it is time.
+    fn own_entry(&mut self) {
+        let back = self.random.below((self.tokens.len() as u64).min(6));
+        let login = self.tokens[self.tokens.len() - 1 - usize::try_from(back).unwrap()];
+        let count = self.script.model().token(login).unwrap().refreshes;
+        let now_ms = self.script.now_ms();
+        let reported_ms = self.reported_ms.get(&login).copied();
+        match self.random.below(10) {
+            0..3 if count > 0 => self.script.expire(login, count - 1),
+            3..9 if reported_ms.is_some_and(|at| now_ms > at + RULES.ttl_ms * 5 / 4) => {
+                self.script.expire(login, count)
+            }
+            _ => {
+                // Who applies it at once can tell the time from there.
+                if self.script.lagging.len() < usize::try_from(MEMBERS).unwrap() {
+                    self.reported_ms.insert(login, now_ms + 10);
+                } else {
+                    self.reported_ms.remove(&login);
+                }
+                self.script.refresh(&[login])
+            }
+        };
     }
 
     fn restart(&mut self) {
@@ -343,6 +379,10 @@ impl Run {
                 let user = self.script.subject(request);
                 let accounts = self.script.model().accounts();
                 if accounts.is_enabled() && accounts.epoch(&user) == Some(epoch) {
+                    if !self.script.model().has_room(&user) {
+                        let refusal = Err(Refusal::TooManyTokens);
+                        return Some(self.script.commit_as(request, 0, refusal));
+                    }
                     let reply = crate::history::Reply::default();
                     return Some(self.script.commit_as(request, 0, Ok(reply)));
                 }
@@ -475,7 +515,7 @@ fn comparing_passwords_without_a_barrier_is_found() {
 
 /// Claims that the judge does not let the mutated history pass.
 #[track_caller]
-fn is_rejected(history: &History, mutation: &str, seed: u64) {
+pub(super) fn is_rejected(history: &History, mutation: &str, seed: u64) {
     let verdict = super::judge(history);
     assert_ne!(verdict.kind, VerdictKind::Ok, "{mutation}, seed {seed}");
 }
@@ -499,7 +539,8 @@ fn a_flipped_decision_is_rejected() {
     for seed in 0..RUNS {
         let mut random = Random(seed);
         let mut history = Run::generate(seed);
-        let indices = entries(&history, |_| true);
+        // A login that started over may as well have been given its token, if nobody used it.
+        let indices = entries(&history, |applied| applied.decision != "again");
         let chosen = indices[usize::try_from(random.below(indices.len() as u64)).unwrap()];
         let on_one_member = random.chance(50);
         for event in &mut history.events {

@@ -4,7 +4,11 @@
 mod decisions;
 mod defects;
 mod generated;
+mod lifetimes;
+mod local;
 mod logins;
+mod mutations;
+mod properties;
 mod reads;
 mod script;
 

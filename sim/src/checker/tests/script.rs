@@ -2,7 +2,8 @@
 //! says otherwise.
 
 use crate::history::{
-    Applied, Event, FORMAT_VERSION, Grant, GrantKind, Header, History, Op, Outcome, Reply, What,
+    Applied, Event, FORMAT_VERSION, Grant, GrantKind, Header, History, Op, Outcome, Reply,
+    TokenNote, TokenRules, What,
 };
 use crate::history_file::FORMAT;
 use crate::model::{Caller, Model, Refusal};
@@ -20,6 +21,7 @@ pub(super) struct Script {
     pub(super) events: Vec<Event>,
     /// Members that apply nothing for now.
     pub(super) lagging: BTreeSet<u64>,
+    rules: TokenRules,
     now_us: u64,
     calls: BTreeMap<u64, (u64, Option<u64>, Op)>,
     requests: BTreeMap<u64, u64>,
@@ -30,10 +32,16 @@ pub(super) struct Script {
 impl Script {
     /// A new cluster.
     pub(super) fn new() -> Script {
+        Script::with_rules(TokenRules::default())
+    }
+
+    /// A new cluster with these limits on tokens.
+    pub(super) fn with_rules(rules: TokenRules) -> Script {
         let mut script = Script {
-            states: vec![Model::new()],
+            states: vec![Model::with_rules(rules)],
             events: Vec::new(),
             lagging: BTreeSet::new(),
+            rules,
             now_us: 0,
             calls: BTreeMap::new(),
             requests: BTreeMap::new(),
@@ -43,14 +51,20 @@ impl Script {
         for member in 1..=MEMBERS {
             script.push(What::Started { member, index: 0 });
         }
-        script.append(0, "", "", 0, "ok", Model::new()); // The leader's empty entry.
+        let empty = script.model().clone();
+        script.append(0, "", "", 0, "ok", empty); // The leader's empty entry.
         script
     }
 
     /// A cluster with auth on: `root` with password `r`; `alice` with password `old` and the role `app`, which may read
     /// and write everything under `/app/`. Gives root's login.
     pub(super) fn with_auth() -> (Script, u64) {
-        let mut script = Script::new();
+        Script::with_auth_and_rules(TokenRules::default())
+    }
+
+    /// The same, with these limits on tokens.
+    pub(super) fn with_auth_and_rules(rules: TokenRules) -> (Script, u64) {
+        let mut script = Script::with_rules(rules);
         for op in setup() {
             script.done("root", 1, None, op);
         }
@@ -63,6 +77,11 @@ impl Script {
         self.now_us += 1000;
         let at_us = self.now_us;
         self.events.push(Event { at_us, what });
+    }
+
+    /// Time of the last event, milliseconds.
+    pub(super) fn now_ms(&self) -> u64 {
+        self.now_us / 1000
     }
 
     /// Newest log index.
@@ -165,6 +184,43 @@ impl Script {
         self.append(request_id, "login", "", 0, "again", same);
     }
 
+    /// Lets time pass.
+    pub(super) fn wait_ms(&mut self, ms: u64) {
+        self.now_us += ms * 1000;
+    }
+
+    /// The entry that reports uses of the tokens of these logins.
+    pub(super) fn refresh(&mut self, logins: &[u64]) -> u64 {
+        let notes = logins.iter().map(|login| self.note(*login, 0)).collect();
+        self.own("token-refresh", notes)
+    }
+
+    /// The entry that expires the token of a login, if its use has been reported just that often.
+    pub(super) fn expire(&mut self, login: u64, refresh_count: u64) -> u64 {
+        let note = self.note(login, refresh_count);
+        self.own("token-expire", vec![note])
+    }
+
+    fn note(&self, login: u64, refresh_count: u64) -> TokenNote {
+        TokenNote {
+            login_index: self.model().token(login).unwrap().index,
+            refresh_count,
+        }
+    }
+
+    /// Commits an entry that no call asks for; gives its index.
+    fn own(&mut self, kind: &str, notes: Vec<TokenNote>) -> u64 {
+        let index = self.index() + 1;
+        let mut next = self.model().clone();
+        if kind == "token-refresh" {
+            next.refresh(index, &notes);
+        } else {
+            next.expire(index, &notes);
+        }
+        self.append_own(7_000_000 + index, kind, notes, next);
+        index
+    }
+
     fn append(
         &mut self,
         request_id: u64,
@@ -174,22 +230,44 @@ impl Script {
         decision: &str,
         next: Model,
     ) {
+        let entry = Applied {
+            user: user.into(),
+            header_auth_revision: stamp,
+            decision: decision.into(),
+            ..self.entry(request_id, kind, &next)
+        };
+        self.append_entry(entry, next);
+    }
+
+    fn append_own(&mut self, request_id: u64, kind: &str, tokens: Vec<TokenNote>, next: Model) {
+        let entry = Applied {
+            tokens,
+            ..self.entry(request_id, kind, &next)
+        };
+        self.append_entry(entry, next);
+    }
+
+    fn entry(&self, request_id: u64, kind: &str, next: &Model) -> Applied {
         let index = self.index() + 1;
-        self.log.push(Applied {
+        Applied {
             member: 0,
             index,
             term: 1,
             request_id,
             kind: kind.into(),
-            user: user.into(),
-            header_auth_revision: stamp,
-            decision: decision.into(),
+            user: "".into(),
+            header_auth_revision: 0,
+            decision: "ok".into(),
             auth_revision: next.accounts().revision(),
             auth_enabled: next.accounts().is_enabled(),
             kv_revision: next.kv_revision(),
             digest: index * 7919 + request_id,
             tokens: Vec::new(),
-        });
+        }
+    }
+
+    fn append_entry(&mut self, entry: Applied, next: Model) {
+        self.log.push(entry);
         self.states.push(next);
         for member in 1..=MEMBERS {
             if !self.lagging.contains(&member) {
@@ -329,6 +407,7 @@ impl Script {
             format: FORMAT.into(),
             version: FORMAT_VERSION,
             members: MEMBERS,
+            tokens: self.rules,
             ..Header::default()
         };
         let events = self.events;

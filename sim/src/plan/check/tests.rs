@@ -147,6 +147,33 @@ fn steps_that_nobody_could_run_are_refused() {
     ]);
 }
 
+/// A transaction that holds `inner`, as a field of a step.
+fn txn_of(inner: &str) -> String {
+    format!("do = \"txn\", success = [{{ {inner} }}]")
+}
+
+#[test]
+fn transactions_nest_and_hold_data_calls_only() {
+    let put = "do = \"put\", key = \"k\", value = \"v\"";
+    let nested = |depth| (1..=depth).fold(put.to_owned(), |inner, _| txn_of(&inner));
+    let plan = |step: &str| BASE.replacen(put, step, 1);
+    let deep: Plan = toml::from_str(&plan(&nested(8))).unwrap();
+    deep.check().unwrap();
+    let rows = [
+        (
+            nested(9),
+            "client \"alice\", step 2: transactions nest at most 8 deep",
+        ),
+        (
+            txn_of(&txn_of("do = \"user-list\"")),
+            "client \"alice\", step 2: a transaction holds put, get, delete and txn only",
+        ),
+    ];
+    for (step, message) in rows {
+        assert_eq!(refusal(&plan(&step)), message);
+    }
+}
+
 #[test]
 fn faults_and_windows_are_checked() {
     let rows = [
@@ -190,14 +217,20 @@ fn faults_and_windows_are_checked() {
             "[[window]]\nname = \"commit-to-publish\"\nms = [9, 3]",
             "window 1, ms: [9, 3] has its lowest number last",
         ),
-        (
-            "[expect.marks]\nnone = 1",
-            "expect.marks: there is no window \"none\"",
-        ),
     ];
     for (addition, message) in rows {
         assert_eq!(refusal(&format!("{BASE}{addition}\n")), message);
     }
+}
+
+#[test]
+fn an_expected_mark_is_a_window_or_a_mark_of_histories() {
+    let known = format!("{BASE}[expect.marks]\ncommit-to-publish = 1\ntoken-waited = 1\n");
+    assert_eq!(toml::from_str::<Plan>(&known).unwrap().check(), Ok(()));
+    let message = refusal(&format!("{BASE}[expect.marks]\ntoken-wait = 1\n"));
+    let start = "expect.marks: there is no \"token-wait\", only password-checked-to-proposed, ";
+    assert!(message.starts_with(start), "{message}");
+    assert!(message.contains("token-waited, "), "{message}");
 }
 
 #[test]

@@ -1,0 +1,47 @@
+//! Refuses transactions that nest too deep, hold too much, or hold what is no data call.
+
+use super::{Checked, wrong};
+use crate::history::Op;
+
+/// Most operations in one branch of a transaction, and most comparisons: the server's own default.
+const TXN_OPS_MAX: usize = 128;
+/// Deepest nesting of transactions, the outermost counted: far beyond use, and far below what a message may nest.
+const TXN_DEPTH_MAX: usize = 8;
+
+/// Checks `op` if it is a transaction. `depth` counts the transactions around it, itself included.
+pub(super) fn check(field: &str, op: &Op, depth: usize) -> Checked {
+    let Op::Txn {
+        compare,
+        success,
+        failure,
+    } = op
+    else {
+        return Ok(());
+    };
+    if depth > TXN_DEPTH_MAX {
+        let problem = format!("transactions nest at most {TXN_DEPTH_MAX} deep");
+        return wrong(field, problem);
+    }
+    for branch in [success, failure] {
+        if branch.len() > TXN_OPS_MAX || compare.len() > TXN_OPS_MAX {
+            return wrong(
+                field,
+                format!("at most {TXN_OPS_MAX} operations in a branch"),
+            );
+        }
+        for op in branch {
+            if !is_data(op) {
+                return wrong(field, "a transaction holds put, get, delete and txn only");
+            }
+            check(field, op, depth + 1)?;
+        }
+    }
+    Ok(())
+}
+
+fn is_data(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Put { .. } | Op::Get { .. } | Op::Delete { .. } | Op::Txn { .. }
+    )
+}
