@@ -91,24 +91,8 @@ async fn strike(world: &World, fault: &Fault, lasts: Option<Duration>, rng: &mut
             let links = links(a, b, *direction).collect();
             slow_link(world, links, *ms, lasts, describe(a, b, *direction)).await;
         }
-        FaultKind::Latency { ms } => {
-            world
-                .recorder
-                .fault(format!("latency {} to {} ms", ms.low, ms.high));
-            cluster.set_latency(Some(*ms));
-            if waited(lasts).await {
-                world.recorder.fault("latency as before");
-                cluster.set_latency(None);
-            }
-        }
-        FaultKind::Loss { rate } => {
-            world.recorder.fault(format!("lose {rate} of all messages"));
-            cluster.set_loss(Some(*rate));
-            if waited(lasts).await {
-                world.recorder.fault("loss as before");
-                cluster.set_loss(None);
-            }
-        }
+        FaultKind::Latency { ms } => latency(world, *ms, lasts).await,
+        FaultKind::Loss { rate } => loss(world, *rate, lasts).await,
         FaultKind::ClockDrift { member, ppm } => {
             let begin = |cluster: &Cluster, member| cluster.set_drift(member, Some(*ppm));
             let end = |cluster: &Cluster, member| cluster.set_drift(member, None);
@@ -148,6 +132,26 @@ async fn waited(lasts: Option<Duration>) -> bool {
             true
         }
         None => false,
+    }
+}
+
+async fn latency(world: &World, ms: Span, lasts: Option<Duration>) {
+    world
+        .recorder
+        .fault(format!("latency {} to {} ms", ms.low, ms.high));
+    world.cluster.set_latency(Some(ms));
+    if waited(lasts).await {
+        world.recorder.fault("latency as before");
+        world.cluster.set_latency(None);
+    }
+}
+
+async fn loss(world: &World, rate: f64, lasts: Option<Duration>) {
+    world.recorder.fault(format!("lose {rate} of all messages"));
+    world.cluster.set_loss(Some(rate));
+    if waited(lasts).await {
+        world.recorder.fault("loss as before");
+        world.cluster.set_loss(None);
     }
 }
 

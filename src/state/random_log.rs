@@ -186,13 +186,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let lag = || prop::bool::weighted(0.2).prop_map(u64::from);
     let login = (user(), lag(), kind, limits);
     let step = prop_oneof![
-        10 => (who(), op()).prop_map(|(who, op)| Step::Ask(who, op)),
-        3 => login.prop_map(|(name, lag, kind, limits)| Step::Login(name, lag, kind, limits)),
+        22 => (who(), op()).prop_map(|(who, op)| Step::Ask(who, op)),
+        4 => login.prop_map(|(name, lag, kind, limits)| Step::Login(name, lag, kind, limits)),
         2 => (who(), vec(any::<usize>(), 0..4)).prop_map(|(who, used)| Step::Refresh(who, used)),
         1 => (who(), vec((any::<usize>(), lag()), 0..3)).prop_map(|(who, due)| Step::Expire(who, due)),
         1 => Just(Step::Empty),
     ];
-    vec(step, 0..60)
+    vec(step, 0..70)
 }
 
 /// A member that applies entries and stores what they write.
