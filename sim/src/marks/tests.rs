@@ -1,7 +1,12 @@
 //! Each mark from the smallest history that holds it, and from one that only looks like it.
 
-use super::*;
-use crate::history::{FORMAT_VERSION, Grant, GrantKind, Header, Reply, TokenNote};
+use super::{Mark, of_history};
+use crate::history::{
+    Applied, Event, FORMAT_VERSION, Grant, GrantKind, Header, History, Op, Outcome, Reply,
+    TokenNote, What,
+};
+use crate::model::Refusal;
+use crate::windows::Marks;
 
 /// A history in the making: a millisecond between two events, if nobody holds the clock.
 #[derive(Default)]
@@ -274,9 +279,7 @@ fn a_token_that_a_member_waits_for() {
 fn a_token_that_a_member_waits_for_in_vain() {
     let mut script = Script::with_auth();
     let alice = script.log_in(3, "alice");
-    let calls: Vec<u64> = (0..3)
-        .map(|_| script.send(3, Some(alice), get()))
-        .collect();
+    let calls: Vec<u64> = (0..3).map(|_| script.send(3, Some(alice), get())).collect();
     script.end(calls[0], unavailable("etcdserver: no leader"));
     script.end(calls[1], unavailable("connection reset"));
     script.catch_up(3);
