@@ -1,7 +1,12 @@
 //! Each mark from the smallest history that holds it, and from one that only looks like it.
 
-use super::*;
-use crate::history::{FORMAT_VERSION, Grant, GrantKind, Header, Reply, TokenNote};
+use super::{Mark, of_history};
+use crate::history::{
+    Applied, Event, FORMAT_VERSION, Grant, GrantKind, Header, History, Op, Outcome, Reply,
+    TokenNote, What,
+};
+use crate::model::Refusal;
+use crate::windows::Marks;
 
 /// A history in the making: a millisecond between two events, if nobody holds the clock.
 #[derive(Default)]
