@@ -228,10 +228,8 @@ impl<'h> Watch<'h> {
         let before = self.accounts.clone();
         self.accounts.perform(op);
         match op {
-            Op::AuthEnable {} if !before.is_enabled() => {
-                if self.open().any(|call| reads(call.op)) {
-                    self.hit(Mark::EnableDuringRead);
-                }
+            Op::AuthEnable {} if !before.is_enabled() && self.open().any(|call| reads(call.op)) => {
+                self.hit(Mark::EnableDuringRead);
             }
             Op::AuthDisable {} => {
                 if before.is_enabled() && !self.tokens.is_empty() {
