@@ -29,6 +29,7 @@ pub mod history_file;
 pub mod checker;
 pub mod expect;
 pub mod model;
+pub mod search;
 pub mod verdict;
 
 pub mod batch;

@@ -62,7 +62,7 @@ impl Replay<'_, '_> {
 
 /// Whether two answers to `op` say the same. The header's revision is part of every data call's answer; an auth call's
 /// history need not hold it.
-fn is_same(op: &Op, told: &Reply, right: &Reply) -> bool {
+pub(crate) fn is_same(op: &Op, told: &Reply, right: &Reply) -> bool {
     match op {
         Op::Put { .. } | Op::Get { .. } | Op::Delete { .. } | Op::Txn { .. } => {
             told.revision == right.revision && has_same_content(told, right)

@@ -9,7 +9,7 @@
 mod answers;
 mod blame;
 mod bounds;
-mod describe;
+pub(crate) mod describe;
 mod evidence;
 mod findings;
 mod log;
@@ -24,6 +24,9 @@ mod windows;
 mod tests;
 
 pub use statistics::{Counts, count};
+
+pub(crate) use answers::is_same;
+pub(crate) use windows::tells_nothing;
 
 use crate::history::History;
 use crate::verdict::Verdict;

@@ -137,10 +137,15 @@ impl Windows {
 }
 
 fn is_about_form(call: &Call<'_>, code: &str, message: &str) -> bool {
+    tells_nothing(call.op, code, message)
+}
+
+/// Whether a refusal says nothing about any state: it is about the request's form, or the cluster could not, now.
+pub(crate) fn tells_nothing(op: &Op, code: &str, message: &str) -> bool {
     let text = message.strip_prefix("etcdserver: ").unwrap_or(message);
     if text == Refusal::UserEmpty.text() {
         // The same text refuses an empty name in a request and a caller without one.
-        return matches!(call.op, Op::UserAdd { user, .. } if user.is_empty());
+        return matches!(op, Op::UserAdd { user, .. } if user.is_empty());
     }
     BAD_FORM.contains(&text)
         || (CANNOT_NOW.contains(&code) && Refusal::from_message(text).is_none())

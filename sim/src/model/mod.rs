@@ -14,13 +14,13 @@ mod span;
 mod transaction;
 
 pub use accounts::Accounts;
+pub(crate) use fingerprint::Blend;
 pub use keyspace::Keyspace;
 pub use passwords::Passwords;
 pub use refusal::Refusal;
 pub use span::Span;
 
 use crate::history::{AuthStatus, Op, Reply};
-use fingerprint::Blend;
 use imbl::OrdMap;
 
 /// Who asks, as the log entry says it.
