@@ -7,6 +7,7 @@
 //! what is right where.
 
 mod calls;
+mod facts;
 mod list;
 mod order;
 mod problem;
@@ -20,7 +21,7 @@ pub use order::Budget;
 use crate::history::History;
 use calls::Call;
 use order::{Found, Search};
-use problem::Problem;
+use problem::{Ground, Problem};
 use slice::Slice;
 use state::Scope;
 use std::collections::BTreeSet;
@@ -41,12 +42,13 @@ pub fn settle(history: &History, budget: Budget) -> (Settled, String) {
     let Ok(calls) = calls::read(history) else {
         return (Settled::OverBudget, "unreadable".into());
     };
+    let ground = match Ground::new(&calls, |_| true) {
+        Ok(ground) => ground,
+        Err(why) => return (Settled::Impossible, format!("{why:?}")),
+    };
     for user in users(&calls) {
         let slice = Slice::of(user, &calls);
-        let problem = match Problem::new(&calls, Scope::Part(&slice), |_| true) {
-            Ok(problem) => problem,
-            Err(clash) => return (Settled::Impossible, format!("{clash:?}")),
-        };
+        let problem = Problem::new(&ground, Scope::Part(&slice));
         let mut search = Search::new(&problem, budget);
         let found = search.run();
         match found {
@@ -59,10 +61,7 @@ pub fn settle(history: &History, budget: Budget) -> (Settled, String) {
             Found::Order(_) => eprintln!("slice {user}: {} steps, {}+{}", search.steps(), problem.required.len(), problem.optional.len()),
         }
     }
-    let problem = match Problem::new(&calls, Scope::Whole, |_| true) {
-        Ok(problem) => problem,
-        Err(clash) => return (Settled::Impossible, format!("{clash:?}")),
-    };
+    let problem = Problem::new(&ground, Scope::Whole);
     let mut search = Search::new(&problem, budget);
     let found = search.run();
     let steps = search.steps();

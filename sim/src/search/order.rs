@@ -18,6 +18,7 @@ use super::problem::Problem;
 use super::state::{Scope, State, Step};
 use crate::history::Op;
 use crate::model::{Blend, Refusal};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How much a search may do before it gives up. Counted, never timed, so that the same history gets the same answer.
@@ -55,8 +56,8 @@ struct Frame {
 }
 
 /// A search under way.
-pub(super) struct Search<'p, 'c, 'h> {
-    problem: &'p Problem<'c, 'h>,
+pub(super) struct Search<'p, 'g, 'c, 'h> {
+    problem: &'p Problem<'g, 'c, 'h>,
     placed: Vec<bool>,
     order: Vec<usize>,
     /// Unplaced required and optional calls, as lists: the call after each, and before each.
@@ -84,10 +85,10 @@ pub(super) struct Search<'p, 'c, 'h> {
     best_required: usize,
 }
 
-impl<'p, 'c, 'h> Search<'p, 'c, 'h> {
+impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
     /// A search that has not begun.
-    pub(super) fn new(problem: &'p Problem<'c, 'h>, budget: Budget) -> Search<'p, 'c, 'h> {
-        let count = problem.calls.len();
+    pub(super) fn new(problem: &'p Problem<'g, 'c, 'h>, budget: Budget) -> Search<'p, 'g, 'c, 'h> {
+        let count = problem.ground.calls.len();
         let mut search = Search {
             problem,
             placed: vec![false; count],
@@ -176,7 +177,7 @@ impl<'p, 'c, 'h> Search<'p, 'c, 'h> {
 
     fn step(&mut self, state: &State, id: usize) -> Step {
         self.steps += 1;
-        state.step(&self.problem.calls[id], self.problem.scope)
+        state.step(self.problem.call(id), self.problem.scope)
     }
 
     /// Places every call that can stand here and need not stand anywhere else.
@@ -186,7 +187,7 @@ impl<'p, 'c, 'h> Search<'p, 'c, 'h> {
             moved = false;
             let mut next = self.required.first();
             while let Some(id) = next {
-                if self.problem.sent[id] > self.deadline() {
+                if self.problem.sent(id) > self.deadline() {
                     break;
                 }
                 next = self.required.after(id);
@@ -214,7 +215,7 @@ impl<'p, 'c, 'h> Search<'p, 'c, 'h> {
 
     /// A cheap look before a step.
     fn fits_revision(&self, id: usize, state: &State) -> bool {
-        match (self.problem.scope, self.problem.at[id]) {
+        match (self.problem.scope, self.problem.at(id)) {
             (Scope::Whole, Some(at)) => at.revision == state.model.kv_revision(),
             _ => true,
         }
@@ -227,6 +228,10 @@ impl<'p, 'c, 'h> Search<'p, 'c, 'h> {
         }
         let revision = before.model.kv_revision();
         if after.model.kv_revision() != revision {
+            let keys = after.model.keys();
+            if !self.problem.facts().allow(self.problem.call(id).op, keys) {
+                return false;
+            }
             let is_known = self.writers.get(&revision) == Some(&id);
             if !is_known && self.writers.contains_key(&revision) {
                 return false;
@@ -258,7 +263,7 @@ impl<'p, 'c, 'h> Search<'p, 'c, 'h> {
         let mut found = Vec::new();
         let deadline = self.deadline();
         let mut next = self.required.first();
-        while let Some(id) = next.filter(|id| self.problem.sent[*id] < deadline) {
+        while let Some(id) = next.filter(|id| self.problem.sent(*id) < deadline) {
             next = self.required.after(id);
             if self.fits_revision(id, state)
                 && let Step::New(after) = self.step(state, id)
@@ -267,7 +272,7 @@ impl<'p, 'c, 'h> Search<'p, 'c, 'h> {
                 found.push((id, after));
             }
         }
-        found.sort_by_key(|(id, _)| std::cmp::Reverse((self.problem.ended[*id], *id)));
+        found.sort_by_key(|(id, _)| Reverse((self.problem.ended(*id), *id)));
         found
     }
 
@@ -277,7 +282,7 @@ impl<'p, 'c, 'h> Search<'p, 'c, 'h> {
         let deadline = self.deadline();
         let urgent = self.ends.first().map(|(_, id)| *id);
         let mut next = self.optional.first();
-        while let Some(id) = next.filter(|id| self.problem.sent[*id] < deadline) {
+        while let Some(id) = next.filter(|id| self.problem.sent(*id) < deadline) {
             next = self.optional.after(id);
             if self.problem.twin[id].is_some_and(|twin| !self.placed[twin]) {
                 continue;
@@ -288,11 +293,13 @@ impl<'p, 'c, 'h> Search<'p, 'c, 'h> {
                 let helps = urgent.is_some_and(|urgent| {
                     !matches!(self.step(&after, urgent), Step::Wrong)
                 });
-                found.push((helps, id, after));
+                // A put that a later version shows to be missing comes before one that nobody will miss.
+                let needed = self.problem.facts().needed_by(self.problem.call(id).op, state.model.keys());
+                found.push((helps, Reverse(needed.unwrap_or(i64::MAX)), Reverse(id), after));
             }
         }
-        found.sort_by_key(|(helps, id, _)| (*helps, std::cmp::Reverse(*id)));
-        found.into_iter().map(|(_, id, after)| (id, after)).collect()
+        found.sort_by_key(|(helps, needed, id, _)| (*helps, *needed, *id));
+        found.into_iter().map(|(.., id, after)| (id.0, after)).collect()
     }
 
     /// Whether nothing as good as this state has been reached before; from now on it has.
@@ -343,13 +350,13 @@ impl<'p, 'c, 'h> Search<'p, 'c, 'h> {
         let mut blend = Blend::of("placed");
         blend.number(id as u64);
         self.placed_blend ^= blend.finish();
-        let end = (self.problem.ended[id], id);
+        let end = (self.problem.ended(id), id);
         if waits {
             self.ends.insert(end);
         } else {
             self.ends.remove(&end);
         }
-        match self.problem.at[id] {
+        match self.problem.at(id) {
             Some(at) if at.writes && waits => {
                 self.writers.insert(at.revision, id);
             }
@@ -359,7 +366,7 @@ impl<'p, 'c, 'h> Search<'p, 'c, 'h> {
             Some(at) => count(&mut self.readers, at.revision, waits),
             None => {}
         }
-        match self.problem.calls[id].told {
+        match self.problem.call(id).told {
             Told::Done(reply) => {
                 if let Some(auth) = reply.auth {
                     count(&mut self.probes, auth.revision, waits);
@@ -377,7 +384,7 @@ impl<'p, 'c, 'h> Search<'p, 'c, 'h> {
         let mut by_user: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         let mut of_all = Vec::new();
         for id in problem.required.iter().chain(&problem.optional) {
-            match problem.calls[*id].op {
+            match problem.call(*id).op {
                 Op::UserAdd { user, .. }
                 | Op::UserDelete { user }
                 | Op::ChangePassword { user, .. } => by_user.entry(user).or_default().push(*id),
@@ -386,14 +393,14 @@ impl<'p, 'c, 'h> Search<'p, 'c, 'h> {
             }
         }
         for id in problem.required.iter().chain(&problem.optional) {
-            let Op::Login { user, .. } = problem.calls[*id].op else {
+            let Op::Login { user, .. } = problem.call(*id).op else {
                 continue;
             };
             let of_user = by_user.get(user.as_str()).into_iter().flatten();
             let in_time = of_user
                 .chain(&of_all)
-                .filter(|mover| problem.sent[**mover] < problem.ended[*id])
-                .filter(|mover| problem.ended[**mover] > problem.sent[*id]);
+                .filter(|mover| problem.sent(**mover) < problem.ended(*id))
+                .filter(|mover| problem.ended(**mover) > problem.sent(*id));
             self.movers.insert(*id, in_time.copied().collect());
         }
     }

@@ -60,10 +60,12 @@ impl<'h> Slice<'h> {
         call.token.is_none() || call.user == self.user
     }
 
-    /// Whether the call has any place in the slice.
-    pub(super) fn concerns(&self, call: &Call<'_>) -> bool {
+    /// Whether the call has any place in the slice. `happened`: although its answer is lost, it is known to have taken
+    /// effect.
+    pub(super) fn concerns(&self, call: &Call<'_>, happened: bool) -> bool {
         match call.told {
             Told::Nothing => false,
+            Told::Unknown if happened => self.knows_caller(call),
             Told::Unknown => self.changes_with(call.op),
             // Old is what lies before any change of anybody's.
             Told::Refused(Refusal::OldRevision | Refusal::FutureRevision) => false,
