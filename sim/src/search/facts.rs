@@ -30,6 +30,17 @@ pub(super) struct Facts<'h> {
     wrote: BTreeMap<i64, BTreeMap<&'h str, &'h Pair>>,
 }
 
+/// How much an unknown write is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Need {
+    /// What was seen at this revision shows that something like it came before.
+    By(i64),
+    /// Whatever it does, nobody saw.
+    Nobody,
+    /// Another one would have to take it back.
+    Harm,
+}
+
 /// A pair that somebody saw and nobody can have written.
 #[derive(Clone, Debug)]
 pub(super) struct Orphan {
@@ -215,17 +226,32 @@ impl<'h> Facts<'h> {
             .saturating_sub(i64::try_from(made).unwrap_or(0))
     }
 
-    /// How soon an unknown put to the key of this state is needed: the revision of the pair that shows that there was
-    /// one.
-    pub(super) fn needed_by(&self, op: &Op, state: &Keyspace) -> Option<i64> {
-        let Op::Put { key, .. } = op else { return None };
-        let known = self.keys.get(key.as_str())?;
-        let pair = state.pair(key)?;
-        let (_, seen) = known.seen.range(state.revision()..).next()?;
-        let seen = (*seen)?;
-        let is_missing = seen.create_revision == pair.create_revision
-            && self.missing(known, pair, seen) > 0;
-        is_missing.then_some(seen.mod_revision)
+    /// How much an unknown write is needed in this state; less is sooner.
+    pub(super) fn need(&self, op: &Op, state: &Keyspace) -> Need {
+        let (Op::Put { key, .. } | Op::Delete { key, .. }) = op else {
+            return Need::Nobody;
+        };
+        let Some(known) = self.keys.get(key.as_str()) else {
+            return Need::Nobody;
+        };
+        let Some((at, seen)) = known.seen.range(state.revision()..).next() else {
+            return Need::Nobody;
+        };
+        let pair = state.pair(key);
+        let is_put = matches!(op, Op::Put { .. });
+        match (pair, seen) {
+            (Some(pair), Some(seen)) if pair.create_revision == seen.create_revision => {
+                if is_put && self.missing(known, pair, seen) > 0 {
+                    return Need::By(seen.mod_revision);
+                }
+                Need::Nobody
+            }
+            // What is there now must go before that.
+            (Some(_), _) if !is_put => Need::By(*at),
+            // What comes now must go again.
+            (None, _) if is_put => Need::Harm,
+            _ => Need::Nobody,
+        }
     }
 
     /// What is known of calls of unknown outcome, because somebody saw the pair that one of them must have written: the

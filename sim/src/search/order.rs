@@ -41,6 +41,9 @@ pub(super) enum Found {
     OverBudget(Vec<usize>),
 }
 
+/// Most steps of one look at a user's part; a part that needs more is taken to have an order.
+const PART_STEPS: u64 = 20_000;
+
 /// Sets of optional calls remembered for each state; more are not worth comparing.
 const SETS_MAX: usize = 16;
 
@@ -73,6 +76,10 @@ pub(super) struct Search<'p, 'g, 'c, 'h> {
     probes: BTreeMap<u64, u32>,
     /// Unplaced required calls that were told that a revision is yet to come.
     early: u32,
+    /// Auth changes that certainly come before each unplaced probe and still wait: by the probe, with its auth revision.
+    due: BTreeMap<usize, (u64, u64)>,
+    /// What concerns each user, to be looked at after each step that touches it.
+    parts: &'p [Problem<'g, 'c, 'h>],
     /// For each login: the calls that may move its user's epoch before its end.
     movers: BTreeMap<usize, Vec<usize>>,
     /// Which required calls are placed, as a hash, and which optional ones, as a set.
@@ -87,7 +94,11 @@ pub(super) struct Search<'p, 'g, 'c, 'h> {
 
 impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
     /// A search that has not begun.
-    pub(super) fn new(problem: &'p Problem<'g, 'c, 'h>, budget: Budget) -> Search<'p, 'g, 'c, 'h> {
+    pub(super) fn new(
+        problem: &'p Problem<'g, 'c, 'h>,
+        parts: &'p [Problem<'g, 'c, 'h>],
+        budget: Budget,
+    ) -> Search<'p, 'g, 'c, 'h> {
         let count = problem.ground.calls.len();
         let mut search = Search {
             problem,
@@ -100,6 +111,8 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             writers: BTreeMap::new(),
             probes: BTreeMap::new(),
             early: 0,
+            due: BTreeMap::new(),
+            parts,
             movers: BTreeMap::new(),
             placed_blend: 0,
             used: vec![0; count.div_ceil(64)],
@@ -109,11 +122,50 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             best: Vec::new(),
             best_required: 0,
         };
-        for id in &problem.required {
-            search.expect(*id, true);
+        // Probes last: they count what waits before them.
+        let (probes, others): (Vec<usize>, Vec<usize>) = problem
+            .required
+            .iter()
+            .partition(|id| matches!(problem.call(**id).op, Op::AuthStatus {}));
+        for id in others.into_iter().chain(probes) {
+            search.expect(id, true);
         }
         search.find_movers();
         search
+    }
+
+    /// A search for the rest of an order, after the calls that are placed in `whole`.
+    fn rest_of(whole: &Search<'_, '_, '_, '_>, part: &'p Problem<'g, 'c, 'h>) -> Search<'p, 'g, 'c, 'h> {
+        let budget = Budget {
+            steps: PART_STEPS,
+            states: usize::MAX,
+        };
+        let mut search = Search::new(part, &[], budget);
+        for id in &whole.order {
+            if search.required.holds(*id) || search.optional.holds(*id) {
+                search.place(*id);
+            }
+        }
+        search.order.clear();
+        search
+    }
+
+    /// Whether every user's part that the call touches still has an order from here on.
+    fn leaves_hope(&mut self, id: usize, state: &State) -> bool {
+        let op = self.problem.call(id).op;
+        for part in self.parts {
+            let Scope::Part(slice) = part.scope else { continue };
+            if !slice.changes_with(op) && !slice.is_login(op) {
+                continue;
+            }
+            let mut rest = Search::rest_of(self, part);
+            let found = rest.run_from(state.clone());
+            self.steps += rest.steps;
+            if matches!(found, Found::Nothing(_)) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Steps taken so far.
@@ -123,14 +175,19 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
 
     /// Searches.
     pub(super) fn run(&mut self) -> Found {
+        self.run_from(State::default())
+    }
+
+    fn run_from(&mut self, state: State) -> Found {
         let mut frames: Vec<Frame> = Vec::new();
-        let mut state = self.settle(State::default());
+        let mut state = self.settle(state);
+        let mut hopeful = true;
         loop {
             self.note_best();
             if self.ends.is_empty() {
                 return Found::Order(std::mem::take(&mut self.order));
             }
-            if self.is_new(&state) {
+            if hopeful && self.is_new(&state) {
                 let left = self.next_required(&state);
                 frames.push(Frame {
                     state,
@@ -150,6 +207,7 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
                 if let Some((id, next)) = frame.left.pop() {
                     self.place(id);
                     state = self.settle(next);
+                    hopeful = self.leaves_hope(id, &state);
                     break;
                 }
                 if frame.widened {
@@ -246,7 +304,17 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             }
         }
         let revision = before.model.accounts().revision();
-        after.model.accounts().revision() == revision || !self.probes.contains_key(&revision)
+        let next = after.model.accounts().revision();
+        if next == revision {
+            return true;
+        }
+        let sent_before = |probe: &usize| self.problem.ended(id) < self.problem.sent(*probe);
+        let waits = self.required.holds(id) && always_counts(self.problem.call(id).op);
+        !self.probes.contains_key(&revision)
+            && self.due.iter().all(|(probe, (shown, due))| {
+                let due = due - u64::from(waits && sent_before(probe));
+                next + due <= *shown
+            })
     }
 
     /// Whether a call that changes the state may just as well stand here as later.
@@ -276,11 +344,13 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
         found
     }
 
-    /// Optional calls that may come next, the most useful last: those that make way for the most urgent call.
+    /// Optional calls that may come next, the most useful last: those that make way for the most urgent call, and of
+    /// these what will be needed soonest.
     fn next_optional(&mut self, state: &State) -> Vec<(usize, State)> {
         let mut found = Vec::new();
         let deadline = self.deadline();
         let urgent = self.ends.first().map(|(_, id)| *id);
+        let wanted = self.wanted(state);
         let mut next = self.optional.first();
         while let Some(id) = next.filter(|id| self.problem.sent(*id) < deadline) {
             next = self.optional.after(id);
@@ -290,16 +360,38 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             if let Step::New(after) = self.step(state, id)
                 && self.permits(id, state, &after)
             {
-                let helps = urgent.is_some_and(|urgent| {
-                    !matches!(self.step(&after, urgent), Step::Wrong)
-                });
-                // A put that a later version shows to be missing comes before one that nobody will miss.
-                let needed = self.problem.facts().needed_by(self.problem.call(id).op, state.model.keys());
-                found.push((helps, Reverse(needed.unwrap_or(i64::MAX)), Reverse(id), after));
+                let helps = urgent
+                    .is_some_and(|urgent| !matches!(self.step(&after, urgent), Step::Wrong));
+                let op = self.problem.call(id).op;
+                let of_key = self.problem.facts().need(op, state.model.keys());
+                let of_part = wanted.get(&id).copied().unwrap_or(usize::MAX);
+                found.push((helps, Reverse((of_key, of_part, id)), after));
             }
         }
-        found.sort_by_key(|(helps, needed, id, _)| (*helps, *needed, *id));
-        found.into_iter().map(|(.., id, after)| (id.0, after)).collect()
+        found.sort_by_key(|(helps, need, _)| (*helps, *need));
+        let bare = found.into_iter();
+        bare.map(|(_, Reverse((.., id)), after)| (id, after)).collect()
+    }
+
+    /// The optional calls that some order of each user's part makes use of from here on, and by which event.
+    fn wanted(&mut self, state: &State) -> BTreeMap<usize, usize> {
+        let mut wanted = BTreeMap::new();
+        for part in self.parts {
+            let mut rest = Search::rest_of(self, part);
+            let found = rest.run_from(state.clone());
+            self.steps += rest.steps;
+            let Found::Order(order) = found else { continue };
+            let mut deadline = usize::MAX;
+            for id in order.into_iter().rev() {
+                if self.required.holds(id) {
+                    deadline = self.problem.ended(id);
+                } else {
+                    let by = wanted.entry(id).or_insert(deadline);
+                    *by = deadline.min(*by);
+                }
+            }
+        }
+        wanted
     }
 
     /// Whether nothing as good as this state has been reached before; from now on it has.
@@ -370,6 +462,14 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             Told::Done(reply) => {
                 if let Some(auth) = reply.auth {
                     count(&mut self.probes, auth.revision, waits);
+                    self.watch(id, auth.revision, waits);
+                } else if always_counts(self.problem.call(id).op) {
+                    let ended = self.problem.ended(id);
+                    for (probe, (_, due)) in &mut self.due {
+                        if ended < self.problem.sent(*probe) {
+                            *due = if waits { *due + 1 } else { *due - 1 };
+                        }
+                    }
                 }
             }
             Told::Refused(Refusal::FutureRevision) => {
@@ -377,6 +477,21 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             }
             _ => {}
         }
+    }
+
+    /// Takes note that a probe of the auth revision waits, or has its place.
+    fn watch(&mut self, probe: usize, revision: u64, waits: bool) {
+        if !waits {
+            self.due.remove(&probe);
+            return;
+        }
+        let sent = self.problem.sent(probe);
+        let due = self.problem.required.iter().filter(|id| {
+            let call = self.problem.call(**id);
+            let counts = matches!(call.told, Told::Done(_)) && always_counts(call.op);
+            counts && !self.placed[**id] && self.problem.ended(**id) < sent
+        });
+        self.due.insert(probe, (revision, due.count() as u64));
     }
 
     fn find_movers(&mut self) {
@@ -412,4 +527,19 @@ fn count<K: Ord + Copy>(counts: &mut BTreeMap<K, u32>, key: K, more: bool) {
     if after > 0 {
         counts.insert(key, after);
     }
+}
+
+/// Whether the call, once accepted, adds one to the auth revision whatever the state.
+fn always_counts(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::UserAdd { .. }
+            | Op::UserDelete { .. }
+            | Op::ChangePassword { .. }
+            | Op::RevokeRole { .. }
+            | Op::RoleAdd { .. }
+            | Op::RoleDelete { .. }
+            | Op::GrantPermission { .. }
+            | Op::RevokePermission { .. }
+    )
 }

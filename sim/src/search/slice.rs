@@ -44,6 +44,11 @@ impl<'h> Slice<'h> {
         }
     }
 
+    /// Whether the call is a login of the slice's user.
+    pub(super) fn is_login(&self, op: &Op) -> bool {
+        matches!(op, Op::Login { user, .. } if user == self.user)
+    }
+
     /// Whether the slice knows everything that the call's own conditions are about.
     pub(super) fn knows_conditions(&self, op: &Op) -> bool {
         match op {
