@@ -396,7 +396,7 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
 
     /// Whether nothing as good as this state has been reached before; from now on it has.
     fn is_new(&mut self, state: &State) -> bool {
-        let key = self.placed_blend ^ state.fingerprint();
+        let key = self.placed_blend ^ state.fingerprint(self.problem.scope);
         let sets = self.memory.entry(key).or_default();
         let is_part = |part: &[u64], whole: &[u64]| {
             part.iter().zip(whole).all(|(part, whole)| part & !whole == 0)

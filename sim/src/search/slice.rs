@@ -26,6 +26,11 @@ impl<'h> Slice<'h> {
         }
     }
 
+    /// The roles that the user may ever have, in order.
+    pub(super) fn roles(&self) -> impl Iterator<Item = &'h str> {
+        self.roles.iter().copied()
+    }
+
     /// Whether carrying the call out can change what the slice knows.
     pub(super) fn changes_with(&self, op: &Op) -> bool {
         match op {
@@ -53,7 +58,7 @@ impl<'h> Slice<'h> {
     pub(super) fn knows_conditions(&self, op: &Op) -> bool {
         match op {
             Op::AuthEnable {} => false, // They are root's.
-            Op::AuthStatus {} => true,
+            Op::AuthStatus {} | Op::UserList {} | Op::RoleList {} => true,
             Op::UserGet { user } => user == self.user,
             Op::RoleGet { role } => self.roles.contains(role.as_str()),
             op => self.changes_with(op),

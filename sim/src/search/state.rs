@@ -7,6 +7,7 @@ use crate::checker::is_same;
 use crate::history::{Op, Reply};
 use crate::model::{Blend, Model, Refusal};
 use imbl::OrdMap;
+use std::sync::Arc;
 
 /// What is searched: the whole history, or one user's part of it.
 #[derive(Clone, Copy, Debug)]
@@ -18,8 +19,9 @@ pub(super) enum Scope<'s, 'h> {
 }
 
 /// A token, as its login's place made it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Bound {
+    user: Arc<str>,
     epoch: u64,
     auth_revision: u64,
     generation: u64,
@@ -45,9 +47,51 @@ pub(super) enum Step {
 }
 
 impl State {
-    /// A number that two states share if the same calls are right in both, now and later.
-    pub(super) fn fingerprint(&self) -> u128 {
-        self.model.accounts().fingerprint() ^ self.model.keys().fingerprint() ^ self.tokens_blend
+    /// A number that two states share if the same calls of the scope are right in both, now and later.
+    pub(super) fn fingerprint(&self, scope: Scope<'_, '_>) -> u128 {
+        match scope {
+            Scope::Whole => {
+                let accounts = self.model.accounts().fingerprint();
+                accounts ^ self.model.keys().fingerprint() ^ self.tokens_blend
+            }
+            Scope::Part(slice) => self.fingerprint_of(slice),
+        }
+    }
+
+    /// A part never looks at auth revisions as such, only at which tokens are alive: so states that differ in the number
+    /// of changes alone are one.
+    fn fingerprint_of(&self, slice: &Slice<'_>) -> u128 {
+        let accounts = self.model.accounts();
+        let mut blend = Blend::of("part");
+        blend.number(u64::from(accounts.is_enabled()));
+        if let Some(user) = accounts.user(slice.user) {
+            blend.text(&user.password);
+            for role in accounts.roles_of(slice.user) {
+                blend.text(&role);
+            }
+        }
+        for role in slice.roles() {
+            blend.text(role);
+            let known = accounts.knows_role(role);
+            blend.number(u64::from(known));
+            let mut grants = accounts.permissions_of(role);
+            grants.sort();
+            for grant in grants {
+                blend.number(grant.kind as u64);
+                blend.text(&grant.key);
+                blend.text(&grant.range_end);
+            }
+        }
+        let epoch = accounts.epoch(slice.user);
+        for (login, bound) in &self.tokens {
+            if *bound.user == *slice.user {
+                let is_alive = epoch == Some(bound.epoch);
+                let was_off_since = accounts.epoch_floor() > bound.auth_revision;
+                blend.number(*login);
+                blend.number(u64::from(is_alive) + 2 * u64::from(was_off_since));
+            }
+        }
+        blend.finish()
     }
 
     /// Puts the call next.
@@ -198,6 +242,14 @@ impl State {
             Op::AuthStatus {} => told
                 .auth
                 .is_none_or(|auth| auth.enabled == self.model.accounts().is_enabled()),
+            Op::UserList {} => {
+                let is_listed = told.names.iter().any(|name| name == slice.user);
+                is_listed == self.model.accounts().user(slice.user).is_some()
+            }
+            Op::RoleList {} => slice.roles().all(|role| {
+                let is_listed = told.names.iter().any(|name| name == role);
+                is_listed == self.model.accounts().knows_role(role)
+            }),
             op if slice.knows_conditions(op) => {
                 let mut reply = self.model.clone().perform(0, op);
                 reply.revision = told.revision;
@@ -233,6 +285,7 @@ impl State {
         }
         let generation = accounts.generation();
         let bound = Bound {
+            user: user.into(),
             epoch,
             auth_revision: accounts.revision(),
             // Where nobody was told that it is old, its age makes no difference.
