@@ -32,6 +32,7 @@ pub mod checker;
 pub mod expect;
 pub mod marks;
 pub mod model;
+pub mod search;
 pub mod verdict;
 
 pub mod batch;

@@ -91,7 +91,7 @@ pub(super) fn fits(call: &Call<'_>, expected: &Result<Reply, Refusal>) -> bool {
 
 /// Whether two answers to `op` say the same. The header's revision is part of every data call's answer; an auth call's
 /// history need not hold it.
-fn is_same(op: &Op, told: &Reply, right: &Reply) -> bool {
+pub(crate) fn is_same(op: &Op, told: &Reply, right: &Reply) -> bool {
     match op {
         Op::Put { .. } | Op::Get { .. } | Op::Delete { .. } | Op::Txn { .. } => {
             told.revision == right.revision && has_same_content(told, right)

@@ -64,7 +64,7 @@ pub(super) fn kind(op: &Op) -> &'static str {
 }
 
 /// The operation with what it is about.
-pub(super) fn op(op: &Op) -> String {
+pub(crate) fn op(op: &Op) -> String {
     let kind = kind(op);
     match op {
         Op::Login { user, .. }
@@ -115,7 +115,7 @@ pub(super) fn op(op: &Op) -> String {
 }
 
 /// An answer's content, shortened.
-pub(super) fn reply(reply: &Reply) -> String {
+pub(crate) fn reply(reply: &Reply) -> String {
     let mut parts = Vec::new();
     if let Some(auth) = reply.auth {
         let flag = if auth.enabled { "on" } else { "off" };

@@ -13,7 +13,7 @@ mod answers;
 mod blame;
 mod bounds;
 mod calm;
-mod describe;
+pub(crate) mod describe;
 mod evidence;
 mod findings;
 mod lifetimes;
@@ -35,6 +35,9 @@ mod tests;
 
 pub use staleness::Staleness;
 pub use statistics::{Counts, count};
+
+pub(crate) use answers::is_same;
+pub(crate) use windows::tells_nothing;
 
 use crate::history::History;
 use crate::verdict::Verdict;

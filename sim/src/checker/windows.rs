@@ -63,7 +63,7 @@ impl Windows {
             let Some((end, Outcome::Refused { code, message })) = call.answer() else {
                 continue;
             };
-            if log.decisive(call.number).is_some() || says_nothing(call, code, message) {
+            if log.decisive(call.number).is_some() || tells_nothing(call.op, code, message) {
                 continue;
             }
             let Some(refusal) = Refusal::from_message(message) else {
@@ -137,12 +137,12 @@ impl Windows {
     }
 }
 
-/// Whether the refusal is for the request's form, or because the cluster could not, now.
-fn says_nothing(call: &Call<'_>, code: &str, message: &str) -> bool {
+/// Whether a refusal says nothing about any state: it is about the request's form, or the cluster could not, now.
+pub(crate) fn tells_nothing(op: &Op, code: &str, message: &str) -> bool {
     let text = message.strip_prefix("etcdserver: ").unwrap_or(message);
     if text == Refusal::UserEmpty.text() {
         // The same text refuses an empty name in a request and a caller without one.
-        return matches!(call.op, Op::UserAdd { user, .. } if user.is_empty());
+        return matches!(op, Op::UserAdd { user, .. } if user.is_empty());
     }
     BAD_FORM.contains(&text)
         // A full table refuses at an entry; without one, too much else was waiting.

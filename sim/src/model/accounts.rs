@@ -91,6 +91,11 @@ impl Accounts {
         self.blend ^ blend.finish()
     }
 
+    /// Whether there is a role of this name.
+    pub fn knows_role(&self, name: &str) -> bool {
+        self.roles.contains_key(name)
+    }
+
     /// Whether the user holds the role `root`.
     pub fn is_admin(&self, name: &str) -> bool {
         self.holds(name, ROOT)

@@ -15,6 +15,7 @@ mod tokens;
 mod transaction;
 
 pub use accounts::Accounts;
+pub(crate) use fingerprint::Blend;
 pub use keyspace::Keyspace;
 pub use passwords::Passwords;
 pub use refusal::Refusal;

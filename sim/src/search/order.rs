@@ -1,0 +1,557 @@
+//! The search for an order: depth first, with what need not be tried left out, and what has been tried remembered.
+//!
+//! Left out, and why that loses no order:
+//! - A call that must have a place, may stand here and changes nothing is put here at once: taking it out of any order and
+//!   putting it here leaves every other call as it was.
+//! - The same holds for the write that makes the next revision once every reader of this one has its place, because
+//!   revisions keep other writes and reads away, and nothing else looks at keys; and for a login while nothing that could
+//!   still come before its end would move its user's epoch.
+//! - A call of unknown outcome is tried only where it changes something, after its earlier twin, and not at a revision
+//!   that another call is known to have made.
+//! - A state that was reached before with the same calls and no more of the optional ones gives nothing new.
+//!
+//! The path is a list of frames, so that no history is too long for the stack.
+
+use super::calls::Told;
+use super::list::List;
+use super::problem::Problem;
+use super::state::{Scope, State, Step};
+use crate::history::Op;
+use crate::model::{Blend, Refusal};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How much a search may do before it gives up. Counted, never timed, so that the same history gets the same answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    /// Most calls tried in a place.
+    pub steps: u64,
+    /// Most states remembered.
+    pub states: usize,
+}
+
+/// What a search came to.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// These calls in this order explain every answer.
+    Order(Vec<usize>),
+    /// There is no order; this is the longest beginning of one.
+    Nothing(Vec<usize>),
+    /// Not settled; the same.
+    OverBudget(Vec<usize>),
+}
+
+/// Most steps of one look at a user's part; a part that needs more is taken to have an order.
+const PART_STEPS: u64 = 20_000;
+
+/// Sets of optional calls remembered for each state; more are not worth comparing.
+const SETS_MAX: usize = 16;
+
+/// A place on the path with alternatives.
+struct Frame {
+    state: State,
+    /// Calls placed when it was reached.
+    length: usize,
+    /// Alternatives that are left, best last.
+    left: Vec<(usize, State)>,
+    /// Whether the optional calls have been looked at.
+    widened: bool,
+}
+
+/// A search under way.
+pub(super) struct Search<'p, 'g, 'c, 'h> {
+    problem: &'p Problem<'g, 'c, 'h>,
+    placed: Vec<bool>,
+    order: Vec<usize>,
+    /// Unplaced required and optional calls, as lists: the call after each, and before each.
+    required: List,
+    optional: List,
+    /// Ends of the unplaced required calls.
+    ends: BTreeSet<(usize, usize)>,
+    /// Unplaced required calls that look at each revision without making the next.
+    readers: BTreeMap<i64, u32>,
+    /// The required call that makes the revision after each.
+    writers: BTreeMap<i64, usize>,
+    /// Unplaced required calls at each auth revision.
+    probes: BTreeMap<u64, u32>,
+    /// Unplaced required calls that were told that a revision is yet to come.
+    early: u32,
+    /// Auth changes that certainly come before each unplaced probe and still wait: by the probe, with its auth revision.
+    due: BTreeMap<usize, (u64, u64)>,
+    /// What concerns each user, to be looked at after each step that touches it.
+    parts: &'p [Problem<'g, 'c, 'h>],
+    /// For each login: the calls that may move its user's epoch before its end.
+    movers: BTreeMap<usize, Vec<usize>>,
+    /// Which required calls are placed, as a hash, and which optional ones, as a set.
+    placed_blend: u128,
+    used: Vec<u64>,
+    memory: BTreeMap<u128, Vec<Box<[u64]>>>,
+    steps: u64,
+    budget: Budget,
+    best: Vec<usize>,
+    best_required: usize,
+}
+
+impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
+    /// A search that has not begun.
+    pub(super) fn new(
+        problem: &'p Problem<'g, 'c, 'h>,
+        parts: &'p [Problem<'g, 'c, 'h>],
+        budget: Budget,
+    ) -> Search<'p, 'g, 'c, 'h> {
+        let count = problem.ground.calls.len();
+        let mut search = Search {
+            problem,
+            placed: vec![false; count],
+            order: Vec::new(),
+            required: List::of(&problem.required, count),
+            optional: List::of(&problem.optional, count),
+            ends: BTreeSet::new(),
+            readers: BTreeMap::new(),
+            writers: BTreeMap::new(),
+            probes: BTreeMap::new(),
+            early: 0,
+            due: BTreeMap::new(),
+            parts,
+            movers: BTreeMap::new(),
+            placed_blend: 0,
+            used: vec![0; count.div_ceil(64)],
+            memory: BTreeMap::new(),
+            steps: 0,
+            budget,
+            best: Vec::new(),
+            best_required: 0,
+        };
+        // Probes last: they count what waits before them.
+        let (probes, others): (Vec<usize>, Vec<usize>) = problem
+            .required
+            .iter()
+            .partition(|id| matches!(problem.call(**id).op, Op::AuthStatus {}));
+        for id in others.into_iter().chain(probes) {
+            search.expect(id, true);
+        }
+        search.find_movers();
+        search
+    }
+
+    /// A search for the rest of an order, after the calls that are placed in `whole`.
+    fn rest_of(
+        whole: &Search<'_, '_, '_, '_>,
+        part: &'p Problem<'g, 'c, 'h>,
+    ) -> Search<'p, 'g, 'c, 'h> {
+        let budget = Budget {
+            steps: PART_STEPS,
+            states: usize::MAX,
+        };
+        let mut search = Search::new(part, &[], budget);
+        for id in &whole.order {
+            if search.required.holds(*id) || search.optional.holds(*id) {
+                search.place(*id);
+            }
+        }
+        search.order.clear();
+        search
+    }
+
+    /// Whether every user's part that the call touches still has an order from here on.
+    fn leaves_hope(&mut self, id: usize, state: &State) -> bool {
+        let op = self.problem.call(id).op;
+        for part in self.parts {
+            let Scope::Part(slice) = part.scope else {
+                continue;
+            };
+            if !slice.changes_with(op) && !slice.is_login(op) {
+                continue;
+            }
+            let mut rest = Search::rest_of(self, part);
+            let found = rest.run_from(state.clone());
+            self.steps += rest.steps;
+            if matches!(found, Found::Nothing(_)) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Steps taken so far.
+    pub(super) fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Searches.
+    pub(super) fn run(&mut self) -> Found {
+        self.run_from(State::default())
+    }
+
+    fn run_from(&mut self, state: State) -> Found {
+        let mut frames: Vec<Frame> = Vec::new();
+        let mut state = self.settle(state);
+        let mut hopeful = true;
+        loop {
+            self.note_best();
+            if self.ends.is_empty() {
+                return Found::Order(std::mem::take(&mut self.order));
+            }
+            if hopeful && self.is_new(&state) {
+                let left = self.next_required(&state);
+                frames.push(Frame {
+                    state,
+                    length: self.order.len(),
+                    left,
+                    widened: false,
+                });
+            }
+            loop {
+                if self.steps > self.budget.steps || self.memory.len() > self.budget.states {
+                    return Found::OverBudget(std::mem::take(&mut self.best));
+                }
+                let Some(frame) = frames.last_mut() else {
+                    return Found::Nothing(std::mem::take(&mut self.best));
+                };
+                self.back_to(frame.length);
+                if let Some((id, next)) = frame.left.pop() {
+                    self.place(id);
+                    state = self.settle(next);
+                    hopeful = self.leaves_hope(id, &state);
+                    break;
+                }
+                if frame.widened {
+                    frames.pop();
+                } else {
+                    frame.widened = true;
+                    frame.left = self.next_optional(&frame.state);
+                }
+            }
+        }
+    }
+
+    fn note_best(&mut self) {
+        let required = self.problem.required.len() - self.ends.len();
+        if required > self.best_required || self.best.is_empty() {
+            self.best_required = required;
+            self.best.clone_from(&self.order);
+        }
+    }
+
+    /// Before which event the next call must stand.
+    fn deadline(&self) -> usize {
+        self.ends.first().map_or(usize::MAX, |(end, _)| *end)
+    }
+
+    fn step(&mut self, state: &State, id: usize) -> Step {
+        self.steps += 1;
+        state.step(self.problem.call(id), self.problem.scope)
+    }
+
+    /// Places every call that can stand here and need not stand anywhere else.
+    fn settle(&mut self, mut state: State) -> State {
+        let mut moved = true;
+        while moved {
+            moved = false;
+            let mut next = self.required.first();
+            while let Some(id) = next {
+                if self.problem.sent(id) > self.deadline() {
+                    break;
+                }
+                next = self.required.after(id);
+                if !self.fits_revision(id, &state) {
+                    continue;
+                }
+                match self.step(&state, id) {
+                    Step::Wrong => {}
+                    Step::Same => {
+                        self.place(id);
+                        moved = true;
+                    }
+                    Step::New(after) => {
+                        if self.permits(id, &state, &after) && self.is_free(id, &state, &after) {
+                            self.place(id);
+                            state = after;
+                            moved = true;
+                        }
+                    }
+                }
+            }
+        }
+        state
+    }
+
+    /// A cheap look before a step.
+    fn fits_revision(&self, id: usize, state: &State) -> bool {
+        match (self.problem.scope, self.problem.at(id)) {
+            (Scope::Whole, Some(at)) => at.revision == state.model.kv_revision(),
+            _ => true,
+        }
+    }
+
+    /// Whether the step leaves nobody behind who needs the state before it.
+    fn permits(&self, id: usize, before: &State, after: &State) -> bool {
+        if matches!(self.problem.scope, Scope::Part(_)) {
+            return true; // Its revisions are not the cluster's.
+        }
+        let revision = before.model.kv_revision();
+        if after.model.kv_revision() != revision {
+            let keys = after.model.keys();
+            if !self.problem.facts().allow(self.problem.call(id).op, keys) {
+                return false;
+            }
+            let is_known = self.writers.get(&revision) == Some(&id);
+            if !is_known && self.writers.contains_key(&revision) {
+                return false;
+            }
+            if self.readers.contains_key(&revision) {
+                return false;
+            }
+            let last = self.readers.last_key_value().map(|(last, _)| *last);
+            let last_write = self.writers.last_key_value().map(|(last, _)| *last);
+            if !is_known && last.max(last_write) <= Some(revision) {
+                return false; // Nobody would see it.
+            }
+        }
+        let revision = before.model.accounts().revision();
+        let next = after.model.accounts().revision();
+        if next == revision {
+            return true;
+        }
+        let sent_before = |probe: &usize| self.problem.ended(id) < self.problem.sent(*probe);
+        let waits = self.required.holds(id) && always_counts(self.problem.call(id).op);
+        !self.probes.contains_key(&revision)
+            && self.due.iter().all(|(probe, (shown, due))| {
+                let due = due - u64::from(waits && sent_before(probe));
+                next + due <= *shown
+            })
+    }
+
+    /// Whether a call that changes the state may just as well stand here as later.
+    fn is_free(&self, id: usize, before: &State, after: &State) -> bool {
+        if after.model.kv_revision() != before.model.kv_revision() {
+            return self.early == 0;
+        }
+        let movers = self.movers.get(&id);
+        movers.is_some_and(|movers| movers.iter().all(|mover| self.placed[*mover]))
+    }
+
+    /// Required calls that may come next and change the state, the most urgent last.
+    fn next_required(&mut self, state: &State) -> Vec<(usize, State)> {
+        let mut found = Vec::new();
+        let deadline = self.deadline();
+        let mut next = self.required.first();
+        while let Some(id) = next.filter(|id| self.problem.sent(*id) < deadline) {
+            next = self.required.after(id);
+            if self.fits_revision(id, state)
+                && let Step::New(after) = self.step(state, id)
+                && self.permits(id, state, &after)
+            {
+                found.push((id, after));
+            }
+        }
+        found.sort_by_key(|(id, _)| Reverse((self.problem.ended(*id), *id)));
+        found
+    }
+
+    /// Optional calls that may come next, the most useful last: those that make way for the most urgent call, and of
+    /// these what will be needed soonest.
+    fn next_optional(&mut self, state: &State) -> Vec<(usize, State)> {
+        let mut found = Vec::new();
+        let deadline = self.deadline();
+        let urgent = self.ends.first().map(|(_, id)| *id);
+        let wanted = self.wanted(state);
+        let mut next = self.optional.first();
+        while let Some(id) = next.filter(|id| self.problem.sent(*id) < deadline) {
+            next = self.optional.after(id);
+            if self.problem.twin[id].is_some_and(|twin| !self.placed[twin]) {
+                continue;
+            }
+            if let Step::New(after) = self.step(state, id)
+                && self.permits(id, state, &after)
+            {
+                let helps =
+                    urgent.is_some_and(|urgent| !matches!(self.step(&after, urgent), Step::Wrong));
+                let op = self.problem.call(id).op;
+                let of_key = self.problem.facts().need(op, state.model.keys());
+                let of_part = wanted.get(&id).copied().unwrap_or(usize::MAX);
+                found.push((helps, Reverse((of_key, of_part, id)), after));
+            }
+        }
+        found.sort_by_key(|(helps, need, _)| (*helps, *need));
+        let bare = found.into_iter();
+        bare.map(|(_, Reverse((.., id)), after)| (id, after))
+            .collect()
+    }
+
+    /// The optional calls that some order of each user's part makes use of from here on, and by which event.
+    fn wanted(&mut self, state: &State) -> BTreeMap<usize, usize> {
+        let mut wanted = BTreeMap::new();
+        for part in self.parts {
+            let mut rest = Search::rest_of(self, part);
+            let found = rest.run_from(state.clone());
+            self.steps += rest.steps;
+            let Found::Order(order) = found else { continue };
+            let mut deadline = usize::MAX;
+            for id in order.into_iter().rev() {
+                if self.required.holds(id) {
+                    deadline = self.problem.ended(id);
+                } else {
+                    let by = wanted.entry(id).or_insert(deadline);
+                    *by = deadline.min(*by);
+                }
+            }
+        }
+        wanted
+    }
+
+    /// Whether nothing as good as this state has been reached before; from now on it has.
+    fn is_new(&mut self, state: &State) -> bool {
+        let key = self.placed_blend ^ state.fingerprint(self.problem.scope);
+        let sets = self.memory.entry(key).or_default();
+        let is_part = |part: &[u64], whole: &[u64]| {
+            part.iter()
+                .zip(whole)
+                .all(|(part, whole)| part & !whole == 0)
+        };
+        if sets.iter().any(|seen| is_part(seen, &self.used)) {
+            return false;
+        }
+        if sets.len() < SETS_MAX {
+            sets.push(self.used.clone().into_boxed_slice());
+        }
+        true
+    }
+
+    fn place(&mut self, id: usize) {
+        self.placed[id] = true;
+        self.order.push(id);
+        if self.optional.holds(id) {
+            self.optional.remove(id);
+            self.used[id / 64] |= 1 << (id % 64);
+        } else {
+            self.required.remove(id);
+            self.expect(id, false);
+        }
+    }
+
+    /// Takes back everything that was placed after the first `length` calls.
+    fn back_to(&mut self, length: usize) {
+        while self.order.len() > length {
+            let Some(id) = self.order.pop() else { return };
+            self.placed[id] = false;
+            if self.optional.holds(id) {
+                self.optional.restore(id);
+                self.used[id / 64] &= !(1 << (id % 64));
+            } else {
+                self.required.restore(id);
+                self.expect(id, true);
+            }
+        }
+    }
+
+    /// Takes note that a required call waits for its place, or has it.
+    fn expect(&mut self, id: usize, waits: bool) {
+        let mut blend = Blend::of("placed");
+        blend.number(id as u64);
+        self.placed_blend ^= blend.finish();
+        let end = (self.problem.ended(id), id);
+        if waits {
+            self.ends.insert(end);
+        } else {
+            self.ends.remove(&end);
+        }
+        match self.problem.at(id) {
+            Some(at) if at.writes && waits => {
+                self.writers.insert(at.revision, id);
+            }
+            Some(at) if at.writes => {
+                self.writers.remove(&at.revision);
+            }
+            Some(at) => count(&mut self.readers, at.revision, waits),
+            None => {}
+        }
+        match self.problem.call(id).told {
+            Told::Done(reply) => {
+                if let Some(auth) = reply.auth {
+                    count(&mut self.probes, auth.revision, waits);
+                    self.watch(id, auth.revision, waits);
+                } else if always_counts(self.problem.call(id).op) {
+                    let ended = self.problem.ended(id);
+                    for (probe, (_, due)) in &mut self.due {
+                        if ended < self.problem.sent(*probe) {
+                            *due = if waits { *due + 1 } else { *due - 1 };
+                        }
+                    }
+                }
+            }
+            Told::Refused(Refusal::FutureRevision) => {
+                self.early = if waits {
+                    self.early + 1
+                } else {
+                    self.early - 1
+                };
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes note that a probe of the auth revision waits, or has its place.
+    fn watch(&mut self, probe: usize, revision: u64, waits: bool) {
+        if !waits {
+            self.due.remove(&probe);
+            return;
+        }
+        let sent = self.problem.sent(probe);
+        let due = self.problem.required.iter().filter(|id| {
+            let call = self.problem.call(**id);
+            let counts = matches!(call.told, Told::Done(_)) && always_counts(call.op);
+            counts && !self.placed[**id] && self.problem.ended(**id) < sent
+        });
+        self.due.insert(probe, (revision, due.count() as u64));
+    }
+
+    fn find_movers(&mut self) {
+        let problem = self.problem;
+        let mut by_user: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        let mut of_all = Vec::new();
+        for id in problem.required.iter().chain(&problem.optional) {
+            match problem.call(*id).op {
+                Op::UserAdd { user, .. }
+                | Op::UserDelete { user }
+                | Op::ChangePassword { user, .. } => by_user.entry(user).or_default().push(*id),
+                Op::AuthDisable {} => of_all.push(*id),
+                _ => {}
+            }
+        }
+        for id in problem.required.iter().chain(&problem.optional) {
+            let Op::Login { user, .. } = problem.call(*id).op else {
+                continue;
+            };
+            let of_user = by_user.get(user.as_str()).into_iter().flatten();
+            let in_time = of_user
+                .chain(&of_all)
+                .filter(|mover| problem.sent(**mover) < problem.ended(*id))
+                .filter(|mover| problem.ended(**mover) > problem.sent(*id));
+            self.movers.insert(*id, in_time.copied().collect());
+        }
+    }
+}
+
+fn count<K: Ord + Copy>(counts: &mut BTreeMap<K, u32>, key: K, more: bool) {
+    let before = counts.remove(&key).unwrap_or(0);
+    let after = if more { before + 1 } else { before - 1 };
+    if after > 0 {
+        counts.insert(key, after);
+    }
+}
+
+/// Whether the call, once accepted, adds one to the auth revision whatever the state.
+fn always_counts(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::UserAdd { .. }
+            | Op::UserDelete { .. }
+            | Op::ChangePassword { .. }
+            | Op::RevokeRole { .. }
+            | Op::RoleAdd { .. }
+            | Op::RoleDelete { .. }
+            | Op::GrantPermission { .. }
+            | Op::RevokePermission { .. }
+    )
+}

@@ -1,0 +1,321 @@
+//! The state that a search carries along, and what each call may do in it: the model, with every token bound to the epoch
+//! of the place that its login was given.
+
+use super::calls::{Call, Told};
+use super::slice::Slice;
+use crate::checker::is_same;
+use crate::history::{Op, Reply};
+use crate::model::{Blend, Model, Refusal};
+use imbl::OrdMap;
+use std::sync::Arc;
+
+/// What is searched: the whole history, or one user's part of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Scope<'s, 'h> {
+    /// Every answer counts, to the last revision.
+    Whole,
+    /// Only decisions that concern the user count.
+    Part(&'s Slice<'h>),
+}
+
+/// A token, as its login's place made it.
+#[derive(Clone, Debug)]
+struct Bound {
+    user: Arc<str>,
+    epoch: u64,
+    auth_revision: u64,
+    generation: u64,
+}
+
+/// State after some calls.
+#[derive(Clone, Debug, Default)]
+pub(super) struct State {
+    pub(super) model: Model,
+    tokens: OrdMap<u64, Bound>,
+    tokens_blend: u128,
+}
+
+/// What comes of putting a call next.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// It cannot have been answered like that here.
+    Wrong,
+    /// It can, and changes nothing.
+    Same,
+    /// It can, and leaves this state.
+    New(State),
+}
+
+impl State {
+    /// A number that two states share if the same calls of the scope are right in both, now and later.
+    pub(super) fn fingerprint(&self, scope: Scope<'_, '_>) -> u128 {
+        match scope {
+            Scope::Whole => {
+                let accounts = self.model.accounts().fingerprint();
+                accounts ^ self.model.keys().fingerprint() ^ self.tokens_blend
+            }
+            Scope::Part(slice) => self.fingerprint_of(slice),
+        }
+    }
+
+    /// A part never looks at auth revisions as such, only at which tokens are alive: so states that differ in the number
+    /// of changes alone are one.
+    fn fingerprint_of(&self, slice: &Slice<'_>) -> u128 {
+        let accounts = self.model.accounts();
+        let mut blend = Blend::of("part");
+        blend.number(u64::from(accounts.is_enabled()));
+        if let Some(user) = accounts.user(slice.user) {
+            blend.text(&user.password);
+            for role in accounts.roles_of(slice.user) {
+                blend.text(&role);
+            }
+        }
+        for role in slice.roles() {
+            blend.text(role);
+            let known = accounts.knows_role(role);
+            blend.number(u64::from(known));
+            let mut grants = accounts.permissions_of(role);
+            grants.sort();
+            for grant in grants {
+                blend.number(grant.kind as u64);
+                blend.text(&grant.key);
+                blend.text(&grant.range_end);
+            }
+        }
+        let epoch = accounts.epoch(slice.user);
+        for (login, bound) in &self.tokens {
+            if *bound.user == *slice.user {
+                let is_alive = epoch == Some(bound.epoch);
+                let was_off_since = accounts.epoch_floor() > bound.auth_revision;
+                blend.number(*login);
+                blend.number(u64::from(is_alive) + 2 * u64::from(was_off_since));
+            }
+        }
+        blend.finish()
+    }
+
+    /// Puts the call next.
+    pub(super) fn step(&self, call: &Call<'_>, scope: Scope<'_, '_>) -> Step {
+        match call.told {
+            Told::Nothing => Step::Same,
+            Told::Refused(refusal) => {
+                if self.explains(call, refusal, scope) {
+                    Step::Same
+                } else {
+                    Step::Wrong
+                }
+            }
+            Told::Done(reply) => self.carry_out(call, Some(reply), scope),
+            Told::Unknown => self.carry_out(call, None, scope),
+        }
+    }
+
+    /// Whether the refusal is right here.
+    fn explains(&self, call: &Call<'_>, refusal: Refusal, scope: Scope<'_, '_>) -> bool {
+        let accounts = self.model.accounts();
+        if let Op::Login { user, password } = call.op {
+            return match refusal {
+                Refusal::NotEnabled => !accounts.is_enabled(),
+                Refusal::AuthFailed => !self.has_password(user, password),
+                _ => false,
+            };
+        }
+        let bound = call.token.and_then(|login| self.tokens.get(&login));
+        let knows_caller = match scope {
+            Scope::Whole => true,
+            Scope::Part(slice) => slice.knows_caller(call),
+        };
+        match refusal {
+            Refusal::InvalidToken | Refusal::UserEmpty | Refusal::PermissionDenied
+                if !knows_caller =>
+            {
+                true
+            }
+            // A token that died stays dead, and one that was never given was never good.
+            Refusal::InvalidToken => {
+                call.token.is_some() && (call.may_have_died || !self.is_alive(call))
+            }
+            // It was looked up no earlier than it was given; an enable counts as well.
+            Refusal::OldRevision => {
+                accounts.generation() > bound.map_or(0, |bound| bound.generation)
+            }
+            // A token is ignored where auth is off, and the member may have been there still.
+            Refusal::UserEmpty if call.token.is_some() => {
+                let was_off_since =
+                    bound.is_none_or(|bound| accounts.epoch_floor() > bound.auth_revision);
+                accounts.is_enabled() && was_off_since
+            }
+            Refusal::UserEmpty | Refusal::PermissionDenied => self.admit(call) == Err(refusal),
+            // A condition of the call itself: whoever is told of it was allowed to ask.
+            refusal => {
+                let may_ask = !knows_caller || self.admit(call).is_ok();
+                may_ask
+                    && self
+                        .conditions(call, scope)
+                        .is_none_or(|found| found == Err(refusal))
+            }
+        }
+    }
+
+    /// Whether the call can be done here, if its caller may ask; `None` where the scope cannot know.
+    fn conditions(&self, call: &Call<'_>, scope: Scope<'_, '_>) -> Option<Result<(), Refusal>> {
+        match scope {
+            Scope::Whole => Some(self.model.check(call.op)),
+            Scope::Part(slice) if slice.knows_conditions(call.op) => {
+                Some(self.model.accounts().check(call.op))
+            }
+            Scope::Part(_) => None,
+        }
+    }
+
+    /// Whether the call is allowed here and can be done, as far as the scope knows.
+    fn accepts(&self, call: &Call<'_>, scope: Scope<'_, '_>) -> bool {
+        let may_ask = match scope {
+            Scope::Part(slice) if !slice.knows_caller(call) => true,
+            _ => self.admit(call).is_ok(),
+        };
+        may_ask
+            && self
+                .conditions(call, scope)
+                .is_none_or(|found| found.is_ok())
+    }
+
+    /// Whether the caller may ask at all.
+    fn admit(&self, call: &Call<'_>) -> Result<(), Refusal> {
+        let accounts = self.model.accounts();
+        if !accounts.is_enabled() || matches!(call.op, Op::AuthStatus {}) {
+            return Ok(());
+        }
+        if call.token.is_none() {
+            return Err(Refusal::UserEmpty);
+        }
+        if !self.is_alive(call) {
+            return Err(Refusal::InvalidToken);
+        }
+        if accounts.may(call.user, call.op) {
+            Ok(())
+        } else {
+            Err(Refusal::PermissionDenied)
+        }
+    }
+
+    /// Whether the call's token belongs to its user's epoch.
+    fn is_alive(&self, call: &Call<'_>) -> bool {
+        let bound = call.token.and_then(|login| self.tokens.get(&login));
+        bound.is_some_and(|bound| self.model.accounts().epoch(call.user) == Some(bound.epoch))
+    }
+
+    fn has_password(&self, user: &str, password: &str) -> bool {
+        let user = self.model.accounts().user(user);
+        user.is_some_and(|user| user.password == password)
+    }
+
+    fn carry_out(&self, call: &Call<'_>, told: Option<&Reply>, scope: Scope<'_, '_>) -> Step {
+        if let Op::Login { user, password } = call.op {
+            return self.log_in(call, user, password);
+        }
+        // Cheap, and in a long history nearly always the answer.
+        let revision = self.model.kv_revision();
+        if let (Scope::Whole, Some(told)) = (scope, told)
+            && (told.revision != 0 || is_data(call.op))
+            && told.revision != revision
+            && told.revision != revision.saturating_add(1)
+        {
+            return Step::Wrong;
+        }
+        if !self.accepts(call, scope) {
+            return Step::Wrong;
+        }
+        if let Scope::Part(slice) = scope {
+            return self.carry_out_part(call, told, slice);
+        }
+        let mut after = self.model.clone();
+        let reply = after.perform(0, call.op);
+        if told.is_some_and(|told| !is_same(call.op, told, &reply)) {
+            return Step::Wrong;
+        }
+        self.moved_to(after)
+    }
+
+    fn carry_out_part(&self, call: &Call<'_>, told: Option<&Reply>, slice: &Slice<'_>) -> Step {
+        if slice.changes_with(call.op) {
+            let mut after = self.model.clone();
+            after.perform(0, call.op);
+            return self.moved_to(after);
+        }
+        let Some(told) = told else { return Step::Same };
+        let is_right = match call.op {
+            Op::AuthStatus {} => told
+                .auth
+                .is_none_or(|auth| auth.enabled == self.model.accounts().is_enabled()),
+            Op::UserList {} => {
+                let is_listed = told.names.iter().any(|name| name == slice.user);
+                is_listed == self.model.accounts().user(slice.user).is_some()
+            }
+            Op::RoleList {} => slice.roles().all(|role| {
+                let is_listed = told.names.iter().any(|name| name == role);
+                is_listed == self.model.accounts().knows_role(role)
+            }),
+            op if slice.knows_conditions(op) => {
+                let mut reply = self.model.clone().perform(0, op);
+                reply.revision = told.revision;
+                is_same(op, told, &reply)
+            }
+            _ => true,
+        };
+        if is_right { Step::Same } else { Step::Wrong }
+    }
+
+    fn moved_to(&self, after: Model) -> Step {
+        let is_same = after.kv_revision() == self.model.kv_revision()
+            && after.accounts().generation() == self.model.accounts().generation();
+        if is_same {
+            return Step::Same;
+        }
+        Step::New(State {
+            model: after,
+            ..self.clone()
+        })
+    }
+
+    fn log_in(&self, call: &Call<'_>, user: &str, password: &str) -> Step {
+        let accounts = self.model.accounts();
+        let Some(epoch) = accounts.epoch(user) else {
+            return Step::Wrong;
+        };
+        if !accounts.is_enabled() || !self.has_password(user, password) {
+            return Step::Wrong;
+        }
+        if !call.token_is_used {
+            return Step::Same;
+        }
+        let generation = accounts.generation();
+        let bound = Bound {
+            user: user.into(),
+            epoch,
+            auth_revision: accounts.revision(),
+            // Where nobody was told that it is old, its age makes no difference.
+            generation: if call.token_is_called_old {
+                generation
+            } else {
+                0
+            },
+        };
+        let mut after = self.clone();
+        let mut blend = Blend::of("bound");
+        for number in [call.number, epoch, bound.generation] {
+            blend.number(number);
+        }
+        after.tokens_blend ^= blend.finish();
+        after.tokens.insert(call.number, bound);
+        Step::New(after)
+    }
+}
+
+/// Whether the call touches keys.
+pub(super) fn is_data(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Put { .. } | Op::Get { .. } | Op::Delete { .. } | Op::Txn { .. }
+    )
+}
