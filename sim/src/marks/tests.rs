@@ -195,7 +195,7 @@ fn get() -> Op {
 }
 
 fn ok() -> Outcome {
-    Outcome::Ok(Box::new(Reply::default()))
+    Outcome::Ok(Box::default())
 }
 
 fn old_revision() -> Outcome {
