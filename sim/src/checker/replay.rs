@@ -244,10 +244,10 @@ impl Replay<'_, '_> {
         }
         // An entry that was applied once too often answers nobody.
         let decisive = self.log.decisive(call.number);
-        if decisive.is_some_and(|decisive| decisive.applied.index == index) {
-            if let Some(accusation) = self.compare_answer(call, index, &expected) {
-                self.report(accusation);
-            }
+        if decisive.is_some_and(|decisive| decisive.applied.index == index)
+            && let Some(accusation) = self.compare_answer(call, index, &expected)
+        {
+            self.report(accusation);
         }
         Ok(())
     }

@@ -88,7 +88,7 @@ fn entries(history: &History) -> Vec<(Applied, u64)> {
 }
 
 /// Answers with a content, of calls that `choose` takes.
-fn replies<'h>(history: &'h mut History, choose: fn(&Op, &Reply) -> bool) -> Vec<&'h mut Outcome> {
+fn replies(history: &mut History, choose: fn(&Op, &Reply) -> bool) -> Vec<&mut Outcome> {
     let calls = calls(history);
     let ends = history.events.iter_mut();
     ends.filter_map(|event| match &mut event.what {
