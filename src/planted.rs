@@ -71,7 +71,7 @@ pub enum Bug {
     /// Nobody proposes that tokens expire. Noticed by P17.
     TokenLifetimeB,
     /// A login beyond the limit ends the user's newest other token instead of the one that was longest unused. Noticed by
-    /// P7.
+    /// P6 and P7.
     TokenLifetimeC,
 }
 
@@ -156,7 +156,9 @@ impl Bug {
             | Bug::CredentialChangeKeepsTokensA
             | Bug::DisableKeepsTokensA => &["P6"],
             Bug::AuthnChangepwToctouB | Bug::DisableKeepsTokensB => &["P5"],
-            Bug::TokenActivationLag | Bug::TokenLifetimeA | Bug::TokenLifetimeC => &["P7"],
+            Bug::TokenActivationLag | Bug::TokenLifetimeA => &["P7"],
+            // The one that should have made room goes on, and the one that made it is called invalid.
+            Bug::TokenLifetimeC => &["P6", "P7"],
             Bug::CredentialChangeKeepsTokensB => &["P6", "P15"],
             Bug::TokenTableVolatile => &["P7", "P9"],
             Bug::StaleMemberCheckA => &["P1", "P2", "P3"],

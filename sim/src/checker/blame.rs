@@ -174,12 +174,14 @@ impl Replay<'_, '_> {
         {
             return ("P15", self.lost_with_name(user, loss.deleted, loss.again));
         }
-        let protects = [expected, reported].iter().any(|decision| {
-            matches!(
-                decision,
-                Err(Refusal::InvalidManagement | Refusal::NoRootUser | Refusal::NoRootRole)
-            )
-        });
+        // Two refusals that differ are about the order of the checks, not about root.
+        let protects = match (expected, reported) {
+            (Ok(()), Err(refusal)) | (Err(refusal), Ok(())) => matches!(
+                refusal,
+                Refusal::InvalidManagement | Refusal::NoRootUser | Refusal::NoRootRole
+            ),
+            _ => false,
+        };
         if protects && keeps_root(call.op) {
             let text = format!("{should}: while auth is on, root must be there and be root");
             return ("P16", (text, Vec::new()));

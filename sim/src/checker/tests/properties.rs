@@ -178,6 +178,13 @@ fn root_stays_root_while_auth_is_on() {
         script.end(call, Ok(Reply::default()));
         breaks(&script.history(), "P16", &[call], &["root must be there"]);
     }
+    // Refused it was, but for the wrong reason.
+    let (mut script, _) = Script::with_auth();
+    let op = user_delete("root");
+    let call = script.denied("ada", None, op, Refusal::InvalidManagement);
+    let words = ["should have been refused with `user name is empty`"];
+    breaks(&script.history(), "P1", &[call], &words);
+
     let mut script = Script::new();
     let call = script.forced("root", 1, None, Op::AuthEnable {});
     breaks(&script.history(), "P16", &[call], &["root must be there"]);
