@@ -8,6 +8,7 @@
 
 mod calls;
 mod facts;
+mod forced;
 mod list;
 mod order;
 mod problem;
@@ -20,6 +21,7 @@ pub use order::Budget;
 
 use crate::history::History;
 use calls::Call;
+use forced::Forced;
 use order::{Found, Search};
 use problem::{Ground, Problem};
 use slice::Slice;
@@ -46,10 +48,10 @@ pub fn settle(history: &History, budget: Budget) -> (Settled, String) {
         Ok(ground) => ground,
         Err(why) => return (Settled::Impossible, format!("{why:?}")),
     };
-    let slices: Vec<Slice<'_>> = users(&calls).into_iter().map(|user| Slice::of(user, &calls)).collect();
+    let slices = Slice::all(&calls);
     let parts: Vec<Problem<'_, '_, '_>> = slices.iter().map(|slice| Problem::new(&ground, Scope::Part(slice))).collect();
     for (slice, problem) in slices.iter().zip(&parts) {
-        let user = slice.user;
+        let user = format!("{} {:?}", slice.user, slice.key);
         let mut search = Search::new(problem, &[], budget);
         let found = search.run();
         match found {
@@ -62,6 +64,12 @@ pub fn settle(history: &History, budget: Budget) -> (Settled, String) {
             Found::Order(_) => eprintln!("slice {user}: {} steps, {}+{}", search.steps(), problem.required.len(), problem.optional.len()),
         }
     }
+    let forced = Forced::find(&ground, &slices);
+    eprintln!("seed forced {} of {} steps {}", forced.by.len(), Problem::new(&ground, Scope::Whole).optional.iter().filter(|id| !state::is_data(calls[**id].op)).count(), forced.steps);
+    drop(parts);
+    let mut ground = ground;
+    ground.adopt(&forced);
+    let parts: Vec<Problem<'_, '_, '_>> = slices.iter().map(|slice| Problem::new(&ground, Scope::Part(slice))).collect();
     let problem = Problem::new(&ground, Scope::Whole);
     let mut search = Search::new(&problem, &parts, budget);
     let found = search.run();
