@@ -16,7 +16,7 @@ use super::calls::Told;
 use super::list::List;
 use super::problem::Problem;
 use super::state::{Scope, State, Step};
-use crate::history::Op;
+use crate::history::{Op, Reply};
 use crate::model::{Blend, Refusal};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -166,7 +166,12 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             let mut rest = Search::rest_of(self, part);
             let found = rest.run_from(state.clone());
             self.steps += rest.steps;
-            if matches!(found, Found::Nothing(_)) {
+            if let Found::Nothing(best) = &found {
+                if std::env::var("DBG").is_ok() && self.order.len() < 40 { eprintln!("hopeless after {:?} slice {} {:?} best {}", op, slice.user, slice.key, best.len());
+                    let mut left: Vec<usize> = part.required.iter().copied().filter(|i| !best.contains(i) && !self.placed[*i]).collect();
+                    left.sort_by_key(|i| part.ended(*i));
+                    for i in left.iter().take(3) { let c = part.call(*i); eprintln!("   {} {} {:?} {:?} {}..{}", c.number, c.user, c.op, c.told, part.sent(*i), part.ended(*i)); }
+                }
                 return false;
             }
         }
@@ -259,10 +264,11 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
                 }
                 match self.step(&state, id) {
                     Step::Wrong => {}
-                    Step::Same => {
+                    Step::Same if !self.may_matter_later(id) => {
                         self.place(id);
                         moved = true;
                     }
+                    Step::Same => {}
                     Step::New(after) => {
                         if self.permits(id, &state, &after) && self.is_free(id, &state, &after) {
                             self.place(id);
@@ -274,6 +280,23 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             }
         }
         state
+    }
+
+    /// Whether the call, although it changes nothing here, may change something elsewhere. What a call to keys changes is
+    /// told by its answer, and others fail where they have nothing to do.
+    fn may_matter_later(&self, id: usize) -> bool {
+        let op = self.problem.call(id).op;
+        let depends = matches!(
+            op,
+            Op::GrantRole { .. } | Op::AuthEnable {} | Op::AuthDisable {}
+        );
+        let is_refused = matches!(self.problem.call(id).told, Told::Refused(_));
+        (depends && !is_refused) || self.problem.is_certain(id)
+    }
+
+    /// Whether the call is known to have changed something.
+    fn must_change(&self, id: usize) -> bool {
+        matches!(self.problem.scope, Scope::Whole) && self.problem.is_certain(id)
     }
 
     /// A cheap look before a step.
@@ -338,11 +361,14 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
         let mut next = self.required.first();
         while let Some(id) = next.filter(|id| self.problem.sent(*id) < deadline) {
             next = self.required.after(id);
-            if self.fits_revision(id, state)
-                && let Step::New(after) = self.step(state, id)
-                && self.permits(id, state, &after)
-            {
-                found.push((id, after));
+            if !self.fits_revision(id, state) {
+                continue;
+            }
+            match self.step(state, id) {
+                Step::New(after) if self.permits(id, state, &after) => found.push((id, after)),
+                // It can stand here and do nothing; in a part also what certainly does something somewhere else.
+                Step::Same if !self.must_change(id) => found.push((id, state.clone())),
+                _ => {}
             }
         }
         found.sort_by_key(|(id, _)| Reverse((self.problem.ended(*id), *id)));
@@ -466,19 +492,11 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             Some(at) => count(&mut self.readers, at.revision, waits),
             None => {}
         }
-        match self.problem.call(id).told {
-            Told::Done(reply) => {
-                if let Some(auth) = reply.auth {
-                    count(&mut self.probes, auth.revision, waits);
-                    self.watch(id, auth.revision, waits);
-                } else if always_counts(self.problem.call(id).op) {
-                    let ended = self.problem.ended(id);
-                    for (probe, (_, due)) in &mut self.due {
-                        if ended < self.problem.sent(*probe) {
-                            *due = if waits { *due + 1 } else { *due - 1 };
-                        }
-                    }
-                }
+        let call = self.problem.call(id);
+        match call.told {
+            Told::Done(Reply { auth: Some(auth), .. }) => {
+                count(&mut self.probes, auth.revision, waits);
+                self.watch(id, auth.revision, waits);
             }
             Told::Refused(Refusal::FutureRevision) => {
                 self.early = if waits {
@@ -486,6 +504,14 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
                 } else {
                     self.early - 1
                 };
+            }
+            Told::Done(_) | Told::Unknown if always_counts(call.op) => {
+                let ended = self.problem.ended(id);
+                for (probe, (_, due)) in &mut self.due {
+                    if ended < self.problem.sent(*probe) {
+                        *due = if waits { *due + 1 } else { *due - 1 };
+                    }
+                }
             }
             _ => {}
         }
@@ -500,7 +526,7 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
         let sent = self.problem.sent(probe);
         let due = self.problem.required.iter().filter(|id| {
             let call = self.problem.call(**id);
-            let counts = matches!(call.told, Told::Done(_)) && always_counts(call.op);
+            let counts = !matches!(call.told, Told::Refused(_)) && always_counts(call.op);
             counts && !self.placed[**id] && self.problem.ended(**id) < sent
         });
         self.due.insert(probe, (revision, due.count() as u64));

@@ -5,6 +5,7 @@
 
 use super::calls::{Call, NEVER, Told};
 use super::facts::{Facts, Orphan};
+use super::forced::Forced;
 use super::state::{Scope, is_data};
 use crate::history::{Op, Reply};
 use std::collections::BTreeMap;
@@ -33,6 +34,8 @@ pub(super) struct Ground<'c, 'h> {
     /// Place of each required call among the revisions, where it is known.
     at: Vec<Option<At>>,
     facts: Facts<'h>,
+    /// Calls of unknown outcome that must have taken effect.
+    certain: Vec<bool>,
 }
 
 /// A part of a history to be ordered.
@@ -76,6 +79,7 @@ impl<'c, 'h> Ground<'c, 'h> {
             ended: calls.iter().map(|call| call.ended).collect(),
             at: vec![None; calls.len()],
             facts: Facts::default(),
+            certain: vec![false; calls.len()],
         };
         for (id, call) in calls.iter().enumerate() {
             match call.told {
@@ -108,10 +112,31 @@ impl<'c, 'h> Ground<'c, 'h> {
                 writes: true,
             });
         }
-        self.optional.retain(|id| !pinned.contains_key(id));
-        self.required.extend(pinned.keys());
-        self.required.sort_unstable();
+        for id in pinned.into_keys() {
+            self.require(id);
+        }
         Ok(())
+    }
+
+    fn require(&mut self, id: usize) {
+        self.certain[id] = true;
+        self.optional.retain(|other| *other != id);
+        self.required.push(id);
+        self.required.sort_unstable();
+    }
+
+    /// Makes required what must have happened, and by when; leaves out what cannot have.
+    pub(super) fn adopt(&mut self, forced: &Forced) {
+        self.optional.retain(|id| !forced.never.contains(id));
+        for (id, by) in &forced.by {
+            self.ended[*id] = *by;
+            self.require(*id);
+        }
+    }
+
+    /// Event before which a call must stand.
+    pub(super) fn ended(&self, id: usize) -> usize {
+        self.ended[id]
     }
 
     /// Moves the ends of kept calls towards each other, as the revisions tell.
@@ -168,7 +193,7 @@ impl<'g, 'c, 'h> Problem<'g, 'c, 'h> {
     pub(super) fn new(ground: &'g Ground<'c, 'h>, scope: Scope<'g, 'h>) -> Problem<'g, 'c, 'h> {
         let is_within = |id: &&usize| match scope {
             Scope::Whole => true,
-            Scope::Part(slice) => slice.concerns(&ground.calls[**id], ground.at[**id].is_some()),
+            Scope::Part(slice) => slice.concerns(&ground.calls[**id], ground.certain[**id]),
         };
         let mut problem = Problem {
             ground,
@@ -180,6 +205,11 @@ impl<'g, 'c, 'h> Problem<'g, 'c, 'h> {
         problem.required.sort_by_key(|id| (ground.sent[*id], *id));
         problem.find_twins();
         problem
+    }
+
+    /// Whether the call must have taken effect although its answer is lost.
+    pub(super) fn is_certain(&self, id: usize) -> bool {
+        self.ground.certain[id]
     }
 
     /// The call of this id.

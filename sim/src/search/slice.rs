@@ -2,28 +2,43 @@
 //! make it harder to find an order. If the part has none, the whole has none.
 
 use super::calls::{Call, Told};
+use super::state::is_data;
 use crate::history::Op;
-use crate::model::Refusal;
-use std::collections::BTreeSet;
+use crate::model::{Refusal, Span};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// One user, with every role that anybody ever tried to give it.
+/// One user, with every role that anybody ever tried to give it; and one key that it has, or has not, rights to, or none.
 #[derive(Clone, Debug)]
 pub(super) struct Slice<'h> {
     pub(super) user: &'h str,
+    /// The key. Without one, only whether the user's tokens are good counts, and what it may do as an administrator.
+    pub(super) key: Option<&'h str>,
     roles: BTreeSet<&'h str>,
 }
 
 impl<'h> Slice<'h> {
-    /// The slice of a user; an empty name stands for callers without a token.
-    pub(super) fn of(user: &'h str, calls: &[Call<'h>]) -> Slice<'h> {
-        let roles = calls.iter().filter_map(|call| match call.op {
-            Op::GrantRole { user: to, role } if to == user => Some(role.as_str()),
-            _ => None,
-        });
-        Slice {
-            user,
-            roles: roles.collect(),
+    /// The slices of a history: for every user that a token names, and for nobody, one without a key and one for every
+    /// key that its calls name.
+    pub(super) fn all(calls: &[Call<'h>]) -> Vec<Slice<'h>> {
+        let mut found: BTreeMap<&str, BTreeSet<Option<&str>>> = BTreeMap::new();
+        for call in calls {
+            let keys = found.entry(call.user).or_insert_with(|| BTreeSet::from([None]));
+            keys.extend(key_of(call.op).map(Some));
         }
+        let mut slices = Vec::new();
+        for (user, keys) in found {
+            let given = calls.iter().filter_map(|call| match call.op {
+                Op::GrantRole { user: to, role } if to == user => Some(role.as_str()),
+                _ => None,
+            });
+            let roles: BTreeSet<&str> = given.collect();
+            slices.extend(keys.into_iter().map(|key| Slice {
+                user,
+                key,
+                roles: roles.clone(),
+            }));
+        }
+        slices
     }
 
     /// The roles that the user may ever have, in order.
@@ -41,12 +56,28 @@ impl<'h> Slice<'h> {
             Op::GrantRole { user, role } | Op::RevokeRole { user, role } => {
                 user == self.user && self.roles.contains(role.as_str())
             }
-            Op::RoleAdd { role }
-            | Op::RoleDelete { role }
-            | Op::GrantPermission { role, .. }
-            | Op::RevokePermission { role, .. } => self.roles.contains(role.as_str()),
+            Op::RoleAdd { role } | Op::RoleDelete { role } => self.roles.contains(role.as_str()),
+            Op::GrantPermission { role, grant } => {
+                self.roles.contains(role.as_str()) && self.is_reached(&grant.key, &grant.range_end)
+            }
+            Op::RevokePermission {
+                role,
+                key,
+                range_end,
+            } => self.roles.contains(role.as_str()) && self.is_reached(key, range_end),
             _ => false,
         }
+    }
+
+    /// Whether a right to the range is a right to the slice's key.
+    fn is_reached(&self, key: &str, range_end: &str) -> bool {
+        self.key
+            .is_some_and(|own| Span::new(key, range_end).contains(own))
+    }
+
+    /// Whether the slice knows all rights that the call needs.
+    pub(super) fn knows_rights(&self, op: &Op) -> bool {
+        !is_data(op) || (self.key.is_some() && key_of(op) == self.key)
     }
 
     /// Whether the call is a login of the slice's user.
@@ -60,7 +91,7 @@ impl<'h> Slice<'h> {
             Op::AuthEnable {} => false, // They are root's.
             Op::AuthStatus {} | Op::UserList {} | Op::RoleList {} => true,
             Op::UserGet { user } => user == self.user,
-            Op::RoleGet { role } => self.roles.contains(role.as_str()),
+            Op::RoleGet { .. } => false, // It lists what other keys are about.
             op => self.changes_with(op),
         }
     }
@@ -75,14 +106,40 @@ impl<'h> Slice<'h> {
     pub(super) fn concerns(&self, call: &Call<'_>, happened: bool) -> bool {
         match call.told {
             Told::Nothing => false,
-            Told::Unknown if happened => self.knows_caller(call),
+            Told::Unknown if happened && is_data(call.op) => {
+                self.knows_caller(call) && self.knows_rights(call.op)
+            }
             Told::Unknown => self.changes_with(call.op),
             // Old is what lies before any change of anybody's.
             Told::Refused(Refusal::OldRevision | Refusal::FutureRevision) => false,
             Told::Done(_) | Told::Refused(_) => match call.op {
                 Op::Login { user, .. } => user == self.user,
-                op => self.changes_with(op) || self.knows_conditions(op) || self.knows_caller(call),
+                op if self.changes_with(op) || self.knows_conditions(op) => true,
+                op => self.knows_caller(call) && (self.key.is_none() || self.knows_rights(op) && is_data(op)),
             },
         }
+    }
+}
+
+/// The one key that the rights to a data call hang on.
+fn key_of(op: &Op) -> Option<&str> {
+    match op {
+        Op::Put { key, .. } => Some(key),
+        Op::Get { key, range_end, .. } | Op::Delete { key, range_end, .. }
+            if range_end.is_empty() =>
+        {
+            Some(key)
+        }
+        Op::Txn {
+            compare,
+            success,
+            failure,
+        } => {
+            let compared = compare.iter().map(|compare| Some(compare.key.as_str()));
+            let mut all = compared.chain(success.iter().chain(failure).map(key_of));
+            let first = all.next()??;
+            all.all(|key| key == Some(first)).then_some(first)
+        }
+        _ => None,
     }
 }

@@ -18,6 +18,15 @@ pub(super) enum Scope<'s, 'h> {
     Part(&'s Slice<'h>),
 }
 
+impl Scope<'_, '_> {
+    fn knows_rights(self, op: &Op) -> bool {
+        match self {
+            Scope::Whole => true,
+            Scope::Part(slice) => slice.knows_rights(op),
+        }
+    }
+}
+
 /// A token, as its login's place made it.
 #[derive(Clone, Debug)]
 struct Bound {
@@ -145,14 +154,15 @@ impl State {
                     bound.is_none_or(|bound| accounts.epoch_floor() > bound.auth_revision);
                 accounts.is_enabled() && was_off_since
             }
-            Refusal::UserEmpty | Refusal::PermissionDenied => self.admit(call) == Err(refusal),
+            Refusal::UserEmpty | Refusal::PermissionDenied => match self.admit(call, scope) {
+                // Where the scope does not know the rights, they may have been missing.
+                Ok(()) => refusal == Refusal::PermissionDenied && !scope.knows_rights(call.op) && accounts.is_enabled(),
+                Err(found) => found == refusal,
+            },
             // A condition of the call itself: whoever is told of it was allowed to ask.
             refusal => {
-                let may_ask = !knows_caller || self.admit(call).is_ok();
-                may_ask
-                    && self
-                        .conditions(call, scope)
-                        .is_none_or(|found| found == Err(refusal))
+                let may_ask = !knows_caller || self.admit(call, scope).is_ok();
+                may_ask && self.conditions(call, scope).is_none_or(|found| found == Err(refusal))
             }
         }
     }
@@ -172,16 +182,13 @@ impl State {
     fn accepts(&self, call: &Call<'_>, scope: Scope<'_, '_>) -> bool {
         let may_ask = match scope {
             Scope::Part(slice) if !slice.knows_caller(call) => true,
-            _ => self.admit(call).is_ok(),
+            _ => self.admit(call, scope).is_ok(),
         };
-        may_ask
-            && self
-                .conditions(call, scope)
-                .is_none_or(|found| found.is_ok())
+        may_ask && self.conditions(call, scope).is_none_or(|found| found.is_ok())
     }
 
-    /// Whether the caller may ask at all.
-    fn admit(&self, call: &Call<'_>) -> Result<(), Refusal> {
+    /// Whether the caller may ask at all, as far as the scope knows.
+    fn admit(&self, call: &Call<'_>, scope: Scope<'_, '_>) -> Result<(), Refusal> {
         let accounts = self.model.accounts();
         if !accounts.is_enabled() || matches!(call.op, Op::AuthStatus {}) {
             return Ok(());
@@ -192,7 +199,7 @@ impl State {
         if !self.is_alive(call) {
             return Err(Refusal::InvalidToken);
         }
-        if accounts.may(call.user, call.op) {
+        if !scope.knows_rights(call.op) || accounts.may(call.user, call.op) {
             Ok(())
         } else {
             Err(Refusal::PermissionDenied)
@@ -295,11 +302,7 @@ impl State {
             epoch,
             auth_revision: accounts.revision(),
             // Where nobody was told that it is old, its age makes no difference.
-            generation: if call.token_is_called_old {
-                generation
-            } else {
-                0
-            },
+            generation: if call.token_is_called_old { generation } else { 0 },
         };
         let mut after = self.clone();
         let mut blend = Blend::of("bound");
