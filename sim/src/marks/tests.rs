@@ -2,8 +2,7 @@
 
 use super::{Mark, of_history};
 use crate::history::{
-    Applied, Event, FORMAT_VERSION, Grant, GrantKind, Header, History, Op, Outcome, Reply,
-    TokenNote, What,
+    Applied, Event, FORMAT_VERSION, Grant, GrantKind, Header, History, Op, Outcome, TokenNote, What,
 };
 use crate::model::Refusal;
 use crate::windows::Marks;

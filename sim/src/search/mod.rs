@@ -49,59 +49,140 @@ pub fn settle(history: &History, budget: Budget) -> (Settled, String) {
         Err(why) => return (Settled::Impossible, format!("{why:?}")),
     };
     let slices = Slice::all(&calls);
-    let parts: Vec<Problem<'_, '_, '_>> = slices.iter().map(|slice| Problem::new(&ground, Scope::Part(slice))).collect();
+    let parts: Vec<Problem<'_, '_, '_>> = slices
+        .iter()
+        .map(|slice| Problem::new(&ground, Scope::Part(slice)))
+        .collect();
     for (slice, problem) in slices.iter().zip(&parts) {
         let user = format!("{} {:?}", slice.user, slice.key);
         let mut search = Search::new(problem, &[], budget);
         let found = search.run();
         match found {
             Found::Nothing(_) => {
-                return (Settled::Impossible, format!("slice {user} {} steps", search.steps()));
+                return (
+                    Settled::Impossible,
+                    format!("slice {user} {} steps", search.steps()),
+                );
             }
             Found::OverBudget(best) => {
-                eprintln!("slice {user}: over budget {} of {}+{}", best.len(), problem.required.len(), problem.optional.len());
+                eprintln!(
+                    "slice {user}: over budget {} of {}+{}",
+                    best.len(),
+                    problem.required.len(),
+                    problem.optional.len()
+                );
             }
-            Found::Order(_) => eprintln!("slice {user}: {} steps, {}+{}", search.steps(), problem.required.len(), problem.optional.len()),
+            Found::Order(_) => eprintln!(
+                "slice {user}: {} steps, {}+{}",
+                search.steps(),
+                problem.required.len(),
+                problem.optional.len()
+            ),
         }
     }
     let forced = Forced::find(&ground, &slices);
-    eprintln!("seed forced {} of {} steps {}", forced.by.len(), Problem::new(&ground, Scope::Whole).optional.iter().filter(|id| !state::is_data(calls[**id].op)).count(), forced.steps);
+    eprintln!(
+        "seed forced {} of {} steps {}",
+        forced.by.len(),
+        Problem::new(&ground, Scope::Whole)
+            .optional
+            .iter()
+            .filter(|id| !state::is_data(calls[**id].op))
+            .count(),
+        forced.steps
+    );
     drop(parts);
     let mut ground = ground;
     ground.adopt(&forced);
-    let parts: Vec<Problem<'_, '_, '_>> = slices.iter().map(|slice| Problem::new(&ground, Scope::Part(slice))).collect();
+    let parts: Vec<Problem<'_, '_, '_>> = slices
+        .iter()
+        .map(|slice| Problem::new(&ground, Scope::Part(slice)))
+        .collect();
     let problem = Problem::new(&ground, Scope::Whole);
     let mut search = Search::new(&problem, &parts, budget);
     let found = search.run();
     let steps = search.steps();
     match found {
-        Found::Order(order) => (Settled::Ordered, format!("whole {steps} steps, {}", order.len())),
-        Found::Nothing(best) => (Settled::Impossible, format!("whole {steps} steps, best {}", best.len())),
-        Found::OverBudget(best) => (Settled::OverBudget, debug_best(&problem, &best) + &format!("whole {steps} steps, best {} of {}+{}", best.len(), problem.required.len(), problem.optional.len())),
+        Found::Order(order) => (
+            Settled::Ordered,
+            format!("whole {steps} steps, {}", order.len()),
+        ),
+        Found::Nothing(best) => (
+            Settled::Impossible,
+            format!("whole {steps} steps, best {}", best.len()),
+        ),
+        Found::OverBudget(best) => (
+            Settled::OverBudget,
+            debug_best(&problem, &best)
+                + &format!(
+                    "whole {steps} steps, best {} of {}+{}",
+                    best.len(),
+                    problem.required.len(),
+                    problem.optional.len()
+                ),
+        ),
     }
 }
 
 fn debug_best(problem: &Problem<'_, '_, '_>, best: &[usize]) -> String {
     let mut state = state::State::default();
     for id in best {
-        if let state::Step::New(after) = state.step(problem.call(*id), Scope::Whole) { state = after; }
+        if let state::Step::New(after) = state.step(problem.call(*id), Scope::Whole) {
+            state = after;
+        }
     }
     let placed: BTreeSet<usize> = best.iter().copied().collect();
-    let mut left: Vec<usize> = problem.required.iter().copied().filter(|id| !placed.contains(id)).collect();
+    let mut left: Vec<usize> = problem
+        .required
+        .iter()
+        .copied()
+        .filter(|id| !placed.contains(id))
+        .collect();
     left.sort_by_key(|id| problem.ended(*id));
     let dl = problem.ended(left[0]);
-    eprintln!("state rev {} ar {} enabled {}", state.model.kv_revision(), state.model.accounts().revision(), state.model.accounts().is_enabled());
+    eprintln!(
+        "state rev {} ar {} enabled {}",
+        state.model.kv_revision(),
+        state.model.accounts().revision(),
+        state.model.accounts().is_enabled()
+    );
     for id in left.iter().filter(|id| problem.sent(**id) < dl) {
         let call = problem.call(*id);
-        eprintln!("  {} user {} tok {:?} {:?} at {:?} told {:?}", call.number, call.user, call.token, call.op, problem.at(*id), call.told);
-        eprintln!("      user {:?} alive", state.model.accounts().user(call.user));
+        eprintln!(
+            "  {} user {} tok {:?} {:?} at {:?} told {:?}",
+            call.number,
+            call.user,
+            call.token,
+            call.op,
+            problem.at(*id),
+            call.told
+        );
+        eprintln!(
+            "      user {:?} alive",
+            state.model.accounts().user(call.user)
+        );
     }
-    let n = problem.optional.iter().filter(|id| !placed.contains(id) && problem.sent(**id) < dl).count();
+    let n = problem
+        .optional
+        .iter()
+        .filter(|id| !placed.contains(id) && problem.sent(**id) < dl)
+        .count();
     eprintln!("  {n} optional");
-    for id in problem.optional.iter().filter(|id| !placed.contains(id) && problem.sent(**id) < dl) {
+    for id in problem
+        .optional
+        .iter()
+        .filter(|id| !placed.contains(id) && problem.sent(**id) < dl)
+    {
         let call = problem.call(*id);
-        let what = match state.step(call, Scope::Whole) { state::Step::New(_) => "new", state::Step::Same=>"same", _=>"wrong" };
-        eprintln!("    opt {} user {} {:?} {what}", call.number, call.user, call.op);
+        let what = match state.step(call, Scope::Whole) {
+            state::Step::New(_) => "new",
+            state::Step::Same => "same",
+            _ => "wrong",
+        };
+        eprintln!(
+            "    opt {} user {} {:?} {what}",
+            call.number, call.user, call.op
+        );
     }
     String::new()
 }

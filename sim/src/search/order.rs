@@ -167,10 +167,33 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             let found = rest.run_from(state.clone());
             self.steps += rest.steps;
             if let Found::Nothing(best) = &found {
-                if std::env::var("DBG").is_ok() && self.order.len() < 40 { eprintln!("hopeless after {:?} slice {} {:?} best {}", op, slice.user, slice.key, best.len());
-                    let mut left: Vec<usize> = part.required.iter().copied().filter(|i| !best.contains(i) && !self.placed[*i]).collect();
+                if std::env::var("DBG").is_ok() && self.order.len() < 40 {
+                    eprintln!(
+                        "hopeless after {:?} slice {} {:?} best {}",
+                        op,
+                        slice.user,
+                        slice.key,
+                        best.len()
+                    );
+                    let mut left: Vec<usize> = part
+                        .required
+                        .iter()
+                        .copied()
+                        .filter(|i| !best.contains(i) && !self.placed[*i])
+                        .collect();
                     left.sort_by_key(|i| part.ended(*i));
-                    for i in left.iter().take(3) { let c = part.call(*i); eprintln!("   {} {} {:?} {:?} {}..{}", c.number, c.user, c.op, c.told, part.sent(*i), part.ended(*i)); }
+                    for i in left.iter().take(3) {
+                        let c = part.call(*i);
+                        eprintln!(
+                            "   {} {} {:?} {:?} {}..{}",
+                            c.number,
+                            c.user,
+                            c.op,
+                            c.told,
+                            part.sent(*i),
+                            part.ended(*i)
+                        );
+                    }
                 }
                 return false;
             }
@@ -494,7 +517,9 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
         }
         let call = self.problem.call(id);
         match call.told {
-            Told::Done(Reply { auth: Some(auth), .. }) => {
+            Told::Done(Reply {
+                auth: Some(auth), ..
+            }) => {
                 count(&mut self.probes, auth.revision, waits);
                 self.watch(id, auth.revision, waits);
             }

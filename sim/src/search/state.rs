@@ -156,13 +156,20 @@ impl State {
             }
             Refusal::UserEmpty | Refusal::PermissionDenied => match self.admit(call, scope) {
                 // Where the scope does not know the rights, they may have been missing.
-                Ok(()) => refusal == Refusal::PermissionDenied && !scope.knows_rights(call.op) && accounts.is_enabled(),
+                Ok(()) => {
+                    refusal == Refusal::PermissionDenied
+                        && !scope.knows_rights(call.op)
+                        && accounts.is_enabled()
+                }
                 Err(found) => found == refusal,
             },
             // A condition of the call itself: whoever is told of it was allowed to ask.
             refusal => {
                 let may_ask = !knows_caller || self.admit(call, scope).is_ok();
-                may_ask && self.conditions(call, scope).is_none_or(|found| found == Err(refusal))
+                may_ask
+                    && self
+                        .conditions(call, scope)
+                        .is_none_or(|found| found == Err(refusal))
             }
         }
     }
@@ -184,7 +191,10 @@ impl State {
             Scope::Part(slice) if !slice.knows_caller(call) => true,
             _ => self.admit(call, scope).is_ok(),
         };
-        may_ask && self.conditions(call, scope).is_none_or(|found| found.is_ok())
+        may_ask
+            && self
+                .conditions(call, scope)
+                .is_none_or(|found| found.is_ok())
     }
 
     /// Whether the caller may ask at all, as far as the scope knows.
@@ -302,7 +312,11 @@ impl State {
             epoch,
             auth_revision: accounts.revision(),
             // Where nobody was told that it is old, its age makes no difference.
-            generation: if call.token_is_called_old { generation } else { 0 },
+            generation: if call.token_is_called_old {
+                generation
+            } else {
+                0
+            },
         };
         let mut after = self.clone();
         let mut blend = Blend::of("bound");
