@@ -133,7 +133,7 @@ impl Table {
         }
     }
 
-    /// Prints the table, and the windows and marks that no run hit.
+    /// Prints the table and, of several scenarios, the windows and marks that no run hit.
     pub(crate) fn print(&self, out: &mut impl Write) -> io::Result<()> {
         let width = self
             .rows
@@ -165,6 +165,9 @@ impl Table {
                 row.wall.as_secs_f64(),
                 per_minute(row.seeds, row.wall),
             )?;
+        }
+        if self.rows.len() < 2 {
+            return Ok(()); // One scenario cannot see everything.
         }
         let missed: Vec<&str> = self
             .marks
