@@ -59,8 +59,8 @@ struct Progress {
     applied: u64,
     /// The same for each member.
     applied_by: BTreeMap<u64, u64>,
-    /// Greatest index from which each member has answered a call since it last started.
-    served_by: BTreeMap<u64, u64>,
+    /// By member: its last start from which an answer has come, and the greatest index that it answered from since.
+    served_by: BTreeMap<u64, (u64, u64)>,
 }
 
 impl Bounds {
@@ -90,7 +90,6 @@ impl Bounds {
                 }
                 What::Started { member, index } => {
                     progress.applied_by.insert(*member, *index);
-                    progress.served_by.remove(member);
                 }
                 _ => {}
             }
@@ -150,8 +149,9 @@ impl Progress {
             return;
         }
         if let Some(served) = call.served {
+            // An answer on its way may outlive the member that gave it.
             let last = self.served_by.entry(served.member).or_default();
-            *last = served.index.max(*last);
+            *last = (served.boot, served.index).max(*last);
         }
         let place = place(call, log).map(|place| (place, call.number));
         // Of equal places the first call is the better witness.
@@ -164,8 +164,9 @@ impl Progress {
 /// The index that a local read's member had answered from before, if the read is from an older one.
 fn goes_back(call: &Call<'_>, progress: &Progress) -> Option<u64> {
     let (served, _) = call.served.zip(call.answer())?;
-    let last = *progress.served_by.get(&served.member)?;
-    (call.is_serializable() && served.index < last).then_some(last)
+    let (boot, last) = *progress.served_by.get(&served.member)?;
+    let is_older = boot == served.boot && served.index < last;
+    (call.is_serializable() && is_older).then_some(last)
 }
 
 /// Where a call stands, if the order of effects binds it. Refusals of a token or a password do not: they are judged by

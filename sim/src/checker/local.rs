@@ -60,32 +60,45 @@ fn ranges(
     suspects: &BTreeMap<u64, Accusation>,
 ) -> BTreeMap<u64, Range> {
     let mut ranges: BTreeMap<u64, Range> = BTreeMap::new();
-    // By member, what it has certainly answered from, and what it has applied.
-    let (mut served, mut applied) = (BTreeMap::<u64, u64>::new(), BTreeMap::<u64, u64>::new());
-    let at = |indices: &BTreeMap<u64, u64>, call: &Call<'_>| {
+    // By member, what it has certainly answered from since which start, and what it has applied.
+    let mut served: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    let mut applied: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    let at = |indices: &BTreeMap<u64, (u64, u64)>, call: &Call<'_>| {
         let member = call.served.map_or(call.member, |served| served.member);
-        indices.get(&member).copied().unwrap_or(0)
+        indices.get(&member).copied().unwrap_or_default()
     };
     for Event { what, .. } in &history.events {
         match what {
             What::Started { member, index } => {
-                served.insert(*member, *index);
+                let (boot, _) = served.get(member).copied().unwrap_or_default();
+                let started = (boot + 1, *index);
+                served.insert(*member, started);
+                for (call, range) in &mut ranges {
+                    // It was sent before the start and answered after it.
+                    let served = replay.run.call(*call).served;
+                    if served
+                        .is_some_and(|served| (served.member, served.boot) == (*member, boot + 1))
+                    {
+                        range.low = *index;
+                    }
+                }
             }
             What::Applied(entry) => {
-                let most = applied.entry(entry.member).or_default();
+                let (_, most) = applied.entry(entry.member).or_default();
                 *most = entry.index.max(*most);
             }
             What::Invoke { call, .. } if suspects.contains_key(call) => {
-                let low = at(&served, replay.run.call(*call));
+                let (_, low) = at(&served, replay.run.call(*call));
                 ranges.insert(*call, Range { low, high: low });
             }
             What::Return { call, .. } => {
                 let call = replay.run.call(*call);
                 if let Some(range) = ranges.get_mut(&call.number) {
-                    range.high = at(&applied, call).max(range.low);
+                    let (_, high) = at(&applied, call);
+                    range.high = high.max(range.low);
                 } else if let (Some(_), Some(hint)) = (call.answer(), call.served) {
                     let most = served.entry(hint.member).or_default();
-                    *most = hint.index.max(*most);
+                    *most = (hint.boot, hint.index).max(*most);
                 }
             }
             _ => {}

@@ -19,6 +19,8 @@ pub(super) struct Moment {
 pub(super) struct Served {
     pub(super) member: u64,
     pub(super) index: u64,
+    /// How often the member had started by then. What it answered from before its last start binds it no more.
+    pub(super) boot: u64,
 }
 
 /// One call.
@@ -99,6 +101,8 @@ pub(super) struct Run<'h> {
     pub(super) proposals: BTreeMap<u64, (u64, Moment)>,
     /// Calls that clients still wait for.
     outstanding: BTreeMap<&'h str, u64>,
+    /// How often each member has started so far.
+    boots: BTreeMap<u64, u64>,
 }
 
 impl<'h> Run<'h> {
@@ -151,14 +155,20 @@ impl<'h> Run<'h> {
                 call,
                 index,
             } => {
+                let boot = self.boots.get(member).copied().unwrap_or(0);
                 let found = self.known(*call, "answered")?;
                 // A client that gave up saw nothing of a later answer.
                 if found.returned.is_none() {
                     found.served = Some(Served {
                         member: *member,
                         index: *index,
+                        boot,
                     });
                 }
+                Ok(())
+            }
+            What::Started { member, .. } => {
+                *self.boots.entry(*member).or_default() += 1;
                 Ok(())
             }
             _ => Ok(()),

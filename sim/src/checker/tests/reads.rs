@@ -148,6 +148,32 @@ fn a_member_does_not_go_back_for_local_reads_unless_it_restarts() {
 }
 
 #[test]
+fn what_a_member_answered_before_its_start_does_not_bind_it_after() {
+    let twice_written = || {
+        let mut script = Script::new();
+        script.done("a", 1, None, put("x", "1"));
+        script.done("a", 1, None, put("x", "2"));
+        script
+    };
+    // Sent while the member was down, and answered once it was back.
+    let mut script = twice_written();
+    script.read_at("b", 3, None, local_get("x"), 3);
+    let call = script.invoke("b", 3, None, local_get("x"));
+    script.restart(3, 2);
+    let answer = script.serve(call, 2);
+    script.end(call, answer);
+    passes(&script.history());
+    // An answer that was on its way when its member fell.
+    let mut script = twice_written();
+    let call = script.invoke("b", 3, None, local_get("x"));
+    let answer = script.serve(call, 3);
+    script.restart(3, 2);
+    script.end(call, answer);
+    script.read_at("c", 3, None, local_get("x"), 2);
+    passes(&script.history());
+}
+
+#[test]
 fn a_member_cannot_answer_from_what_it_has_not_applied() {
     let mut script = Script::new();
     script.lagging.insert(3);
