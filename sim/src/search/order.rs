@@ -78,6 +78,9 @@ pub(super) struct Search<'p, 'g, 'c, 'h> {
     early: u32,
     /// Auth changes that certainly come before each unplaced probe and still wait: by the probe, with its auth revision.
     due: BTreeMap<usize, (u64, u64)>,
+    /// In a part: how many optional auth changes fit in before each probe, and how many have been made.
+    room: BTreeMap<usize, u64>,
+    uses: u64,
     /// What concerns each user, to be looked at after each step that touches it.
     parts: &'p [Problem<'g, 'c, 'h>],
     /// For each login: the calls that may move its user's epoch before its end.
@@ -112,6 +115,8 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             probes: BTreeMap::new(),
             early: 0,
             due: BTreeMap::new(),
+            room: BTreeMap::new(),
+            uses: 0,
             parts,
             movers: BTreeMap::new(),
             placed_blend: 0,
@@ -135,7 +140,11 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
     }
 
     /// A search for the rest of an order, after the calls that are placed in `whole`.
-    fn rest_of(whole: &Search<'_, '_, '_, '_>, part: &'p Problem<'g, 'c, 'h>) -> Search<'p, 'g, 'c, 'h> {
+    fn rest_of(
+        whole: &Search<'_, '_, '_, '_>,
+        part: &'p Problem<'g, 'c, 'h>,
+        state: &State,
+    ) -> Search<'p, 'g, 'c, 'h> {
         let budget = Budget {
             steps: PART_STEPS,
             states: usize::MAX,
@@ -147,6 +156,13 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             }
         }
         search.order.clear();
+        let revision = state.model.accounts().revision();
+        let room = whole.due.iter().map(|(probe, (shown, due))| {
+            let taken = revision.saturating_add(*due);
+            (*probe, shown.saturating_sub(taken))
+        });
+        search.room = room.collect();
+        search.uses = 0;
         search
     }
 
@@ -158,15 +174,10 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             if !slice.changes_with(op) && !slice.is_login(op) {
                 continue;
             }
-            let mut rest = Search::rest_of(self, part);
+            let mut rest = Search::rest_of(self, part, state);
             let found = rest.run_from(state.clone());
             self.steps += rest.steps;
-            if let Found::Nothing(best) = &found {
-                if std::env::var("DBG").is_ok() && self.order.len() < 40 { eprintln!("hopeless after {:?} slice {} {:?} best {}", op, slice.user, slice.key, best.len());
-                    let mut left: Vec<usize> = part.required.iter().copied().filter(|i| !best.contains(i) && !self.placed[*i]).collect();
-                    left.sort_by_key(|i| part.ended(*i));
-                    for i in left.iter().take(3) { let c = part.call(*i); eprintln!("   {} {} {:?} {:?} {}..{}", c.number, c.user, c.op, c.told, part.sent(*i), part.ended(*i)); }
-                }
+            if matches!(found, Found::Nothing(_)) {
                 return false;
             }
         }
@@ -305,7 +316,7 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
     /// Whether the step leaves nobody behind who needs the state before it.
     fn permits(&self, id: usize, before: &State, after: &State) -> bool {
         if matches!(self.problem.scope, Scope::Part(_)) {
-            return true; // Its revisions are not the cluster's.
+            return self.has_room(id); // Its revisions are not the cluster's.
         }
         let revision = before.model.kv_revision();
         if after.model.kv_revision() != revision {
@@ -314,6 +325,9 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
                 return false;
             }
             let is_known = self.writers.get(&revision) == Some(&id);
+            if !is_known && !self.problem.facts().leave_room(keys) {
+                return false;
+            }
             if !is_known && self.writers.contains_key(&revision) {
                 return false;
             }
@@ -338,6 +352,15 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
                 let due = due - u64::from(waits && sent_before(probe));
                 next + due <= *shown
             })
+    }
+
+    /// Whether one more optional auth change can come before every probe that waits.
+    fn has_room(&self, id: usize) -> bool {
+        if !self.optional.holds(id) || !uses_up(self.problem.call(id).op) {
+            return true;
+        }
+        let mut waiting = self.room.iter().filter(|(probe, _)| !self.placed[**probe]);
+        waiting.all(|(_, room)| self.uses < *room)
     }
 
     /// Whether a call that changes the state may just as well stand here as later.
@@ -403,7 +426,7 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
     fn wanted(&mut self, state: &State) -> BTreeMap<usize, usize> {
         let mut wanted = BTreeMap::new();
         for part in self.parts {
-            let mut rest = Search::rest_of(self, part);
+            let mut rest = Search::rest_of(self, part, state);
             let found = rest.run_from(state.clone());
             self.steps += rest.steps;
             let Found::Order(order) = found else { continue };
@@ -442,6 +465,7 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
         if self.optional.holds(id) {
             self.optional.remove(id);
             self.used[id / 64] |= 1 << (id % 64);
+            self.uses += u64::from(uses_up(self.problem.call(id).op));
         } else {
             self.required.remove(id);
             self.expect(id, false);
@@ -456,6 +480,7 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             if self.optional.holds(id) {
                 self.optional.restore(id);
                 self.used[id / 64] &= !(1 << (id % 64));
+                self.uses -= u64::from(uses_up(self.problem.call(id).op));
             } else {
                 self.required.restore(id);
                 self.expect(id, true);
@@ -568,4 +593,9 @@ fn always_counts(op: &Op) -> bool {
             | Op::GrantPermission { .. }
             | Op::RevokePermission { .. }
     )
+}
+
+/// Whether the call, if it changes anything, adds one to the auth revision.
+fn uses_up(op: &Op) -> bool {
+    always_counts(op) || matches!(op, Op::GrantRole { .. } | Op::AuthDisable {})
 }

@@ -112,6 +112,7 @@ impl<'c, 'h> Ground<'c, 'h> {
                 writes: true,
             });
         }
+        self.facts.adopt(self.calls, &pinned);
         for id in pinned.into_keys() {
             self.require(id);
         }
