@@ -5,6 +5,9 @@
 //! joins the members' records into one agreed log; [`bounds`] holds every call's place in that log against real time;
 //! [`evidence`] asks that answers have a place at all; [`replay`] steps a model through the log and compares every
 //! decision and every answer. What each finds goes to [`findings`], and the earliest in the history's own order wins.
+//!
+//! A history without members' records is judged by [`crate::search`] alone, which also comments on violations and doubts a
+//! sample of what passes.
 
 mod answers;
 mod blame;
@@ -29,6 +32,7 @@ pub(crate) use answers::is_same;
 pub(crate) use windows::tells_nothing;
 
 use crate::history::History;
+use crate::search;
 use crate::verdict::Verdict;
 use bounds::Bounds;
 use findings::Findings;
@@ -42,11 +46,14 @@ pub fn judge(history: &History) -> Verdict {
         Ok(run) => run,
         Err(defect) => return findings::undecided(defect, Vec::new()),
     };
+    if search::is_bare(history) {
+        return search::judge_alone(history);
+    }
     let mut findings = Findings::default();
     let log = Log::agree(history, &run, &mut findings);
     let bounds = Bounds::sweep(history, &run, &log, &mut findings);
     evidence::check(&run, &log, &mut findings);
     probes::check(history, &log, &mut findings);
     replay::check(&run, &log, &bounds, &mut findings);
-    findings.verdict()
+    search::second(history, findings.verdict())
 }
