@@ -27,9 +27,6 @@ pub struct Explanation {
     pub lines: Vec<String>,
 }
 
-/// Most searches to make a set smaller.
-const TRIALS_MAX: u32 = 3_000;
-
 /// Explains a proof.
 pub(super) fn explain(calls: &[Call<'_>], proof: &Proof<'_>, budget: Budget) -> Explanation {
     match proof {
@@ -40,7 +37,7 @@ pub(super) fn explain(calls: &[Call<'_>], proof: &Proof<'_>, budget: Budget) -> 
 }
 
 fn of_contradiction(calls: &[Call<'_>], contradiction: &Contradiction) -> Explanation {
-    let (ids, what) = match contradiction {
+    let (mut ids, what) = match contradiction {
         Contradiction::SameRevision { first, second } => {
             let what = format!(
                 "{} and {} cannot both have made the same key-value revision",
@@ -70,6 +67,7 @@ fn of_contradiction(calls: &[Call<'_>], contradiction: &Contradiction) -> Explan
             (vec![*reader], what)
         }
     };
+    ids.sort_unstable();
     let lines = ids.iter().map(|id| line(&calls[*id])).collect();
     Explanation {
         property: "LIN",
@@ -83,11 +81,8 @@ fn of_search<'h>(calls: &[Call<'h>], scope: Scope<'_, 'h>, budget: Budget) -> Ex
     let mut shrinking = Shrinking {
         calls,
         scope,
-        budget: Budget {
-            steps: budget.steps / 20,
-            ..budget
-        },
-        trials: 0,
+        budget,
+        left: budget.steps,
         deepest: Vec::new(),
     };
     let set = shrinking.smallest();
@@ -146,7 +141,8 @@ struct Shrinking<'c, 's, 'h> {
     calls: &'c [Call<'h>],
     scope: Scope<'s, 'h>,
     budget: Budget,
-    trials: u32,
+    /// Steps left for all searches that make the set smaller.
+    left: u64,
     /// The longest beginning of an order of the last set that had none.
     deepest: Vec<usize>,
 }
@@ -179,7 +175,7 @@ impl Shrinking<'_, '_, '_> {
             size = size.div_ceil(2);
         }
         // Once more, for its beginning.
-        self.trials = 0;
+        self.left = self.budget.steps;
         self.contradicts(&set);
         set
     }
@@ -207,16 +203,20 @@ impl Shrinking<'_, '_, '_> {
 
     /// Whether the set alone has no order.
     fn contradicts(&mut self, set: &BTreeSet<usize>) -> bool {
-        self.trials += 1;
-        if self.trials > TRIALS_MAX {
-            return false;
-        }
         let Ok(ground) = Ground::new(self.calls, |id| set.contains(&id)) else {
             self.deepest.clear();
             return true;
         };
         let problem = Problem::new(&ground, self.scope);
-        match Search::new(&problem, &[], self.budget).run() {
+        let budget = Budget {
+            steps: self.left.min(self.budget.steps / 20),
+            ..self.budget
+        };
+        let mut search = Search::new(&problem, &[], budget);
+        let found = search.run();
+        // Making ready for a search costs something, too.
+        self.left = self.left.saturating_sub(search.steps() + self.calls.len() as u64);
+        match found {
             Found::Nothing(best) => {
                 self.deepest = best;
                 true

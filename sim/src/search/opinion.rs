@@ -11,9 +11,9 @@ const ALONE: Budget = Budget {
     states: 2_000_000,
 };
 
-/// Budget of a second opinion: about a second.
+/// Budget of a second opinion: less than a second.
 const SECOND: Budget = Budget {
-    steps: 1_000_000,
+    steps: 300_000,
     states: 200_000,
 };
 

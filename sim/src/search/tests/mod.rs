@@ -3,5 +3,4 @@
 
 mod agreement;
 mod brute;
-mod explanations;
 mod small;
