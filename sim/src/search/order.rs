@@ -44,6 +44,9 @@ pub(super) enum Found {
 /// Most steps of one look at a user's part; a part that needs more is taken to have an order.
 const PART_STEPS: u64 = 20_000;
 
+/// How many events ahead it is looked for what will be needed.
+const AHEAD: usize = 400;
+
 /// Sets of optional calls remembered for each state; more are not worth comparing.
 const SETS_MAX: usize = 16;
 
@@ -139,31 +142,23 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
         search
     }
 
-    /// A search for the rest of an order, after the calls that are placed in `whole`.
-    fn rest_of(
-        whole: &Search<'_, '_, '_, '_>,
-        part: &'p Problem<'g, 'c, 'h>,
-        state: &State,
-    ) -> Search<'p, 'g, 'c, 'h> {
+    /// Searches for the rest of an order of a user's part, from this state on, as far as the calls that end by an event.
+    fn search_rest(&mut self, part: &Problem<'g, 'c, 'h>, state: &State, until: usize) -> Found {
+        let rest = part.rest(&self.placed, until);
         let budget = Budget {
             steps: PART_STEPS,
             states: usize::MAX,
         };
-        let mut search = Search::new(part, &[], budget);
-        for id in &whole.order {
-            if search.required.holds(*id) || search.optional.holds(*id) {
-                search.place(*id);
-            }
-        }
-        search.order.clear();
+        let mut search = Search::new(&rest, &[], budget);
         let revision = state.model.accounts().revision();
-        let room = whole.due.iter().map(|(probe, (shown, due))| {
+        let room = self.due.iter().map(|(probe, (shown, due))| {
             let taken = revision.saturating_add(*due);
             (*probe, shown.saturating_sub(taken))
         });
-        search.room = room.collect();
-        search.uses = 0;
-        search
+        search.room = room.filter(|(probe, _)| search.required.holds(*probe)).collect();
+        let found = search.run_from(state.clone());
+        self.steps += search.steps;
+        found
     }
 
     /// Whether every user's part that the call touches still has an order from here on.
@@ -174,9 +169,7 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             if !slice.changes_with(op) && !slice.is_login(op) {
                 continue;
             }
-            let mut rest = Search::rest_of(self, part, state);
-            let found = rest.run_from(state.clone());
-            self.steps += rest.steps;
+            let found = self.search_rest(part, state, usize::MAX);
             if matches!(found, Found::Nothing(_)) {
                 return false;
             }
@@ -403,7 +396,8 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
         let mut next = self.optional.first();
         while let Some(id) = next.filter(|id| self.problem.sent(*id) < deadline) {
             next = self.optional.after(id);
-            if self.problem.twin[id].is_some_and(|twin| !self.placed[twin]) {
+            let twin = self.problem.twin[id].filter(|twin| self.optional.holds(*twin));
+            if twin.is_some_and(|twin| !self.placed[twin]) {
                 continue;
             }
             if let Step::New(after) = self.step(state, id)
@@ -425,10 +419,9 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
     /// The optional calls that some order of each user's part makes use of from here on, and by which event.
     fn wanted(&mut self, state: &State) -> BTreeMap<usize, usize> {
         let mut wanted = BTreeMap::new();
+        let until = self.deadline().saturating_add(AHEAD);
         for part in self.parts {
-            let mut rest = Search::rest_of(self, part, state);
-            let found = rest.run_from(state.clone());
-            self.steps += rest.steps;
+            let found = self.search_rest(part, state, until);
             let Found::Order(order) = found else { continue };
             let mut deadline = usize::MAX;
             for id in order.into_iter().rev() {

@@ -231,6 +231,28 @@ impl<'g, 'c, 'h> Problem<'g, 'c, 'h> {
         self.ground.certain[id]
     }
 
+    /// What is left of it after the calls that are placed, as far as the calls that end by an event. What ends later may
+    /// still come before, or not.
+    pub(super) fn rest(&self, placed: &[bool], until: usize) -> Problem<'g, 'c, 'h> {
+        let waiting = |ids: &[usize]| -> Vec<usize> {
+            let ids = ids.iter().copied().filter(|id| !placed[*id]);
+            ids.filter(|id| self.sent(*id) < until).collect()
+        };
+        let (required, late): (Vec<usize>, Vec<usize>) = waiting(&self.required)
+            .into_iter()
+            .partition(|id| self.ended(*id) <= until);
+        let mut optional = waiting(&self.optional);
+        optional.extend(late);
+        optional.sort_by_key(|id| (self.sent(*id), *id));
+        Problem {
+            ground: self.ground,
+            scope: self.scope,
+            required,
+            optional,
+            twin: self.twin.clone(),
+        }
+    }
+
     /// Whether the call must have a place.
     pub(super) fn is_required(&self, id: usize) -> bool {
         self.required.contains(&id)
