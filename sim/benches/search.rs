@@ -19,9 +19,9 @@ fn main() {
             },
         );
         let start = Instant::now();
-        let (settled, how) = settle(&history, budget);
+        let settled = settle(&history, budget);
         println!(
-            "seed {seed}: {settled:?} {how} {:.2} s",
+            "seed {seed}: {settled:?} {:.2} s",
             start.elapsed().as_secs_f64()
         );
     }

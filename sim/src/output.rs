@@ -27,6 +27,7 @@ struct RunLine<'r> {
     staleness_entries: u64,
     sentence: &'r str,
     calls: &'r [u64],
+    explanation: &'r [String],
     history: Option<String>,
 }
 
@@ -60,6 +61,7 @@ pub(crate) fn json_run(out: &mut impl Write, run: &Run, history: Option<&Path>) 
             staleness_entries: run.staleness.max_entries,
             sentence: &run.verdict.sentence,
             calls: &run.verdict.calls,
+            explanation: &run.verdict.explanation,
             history: history.map(|path| path.display().to_string()),
         },
     )
@@ -88,6 +90,14 @@ pub(crate) fn describe(verdict: &Verdict) -> String {
     } else {
         format!("{}{property}: {}", word(verdict.kind), verdict.sentence)
     }
+}
+
+/// Prints what explains a verdict, under its line.
+pub(crate) fn explain(out: &mut impl Write, verdict: &Verdict) -> io::Result<()> {
+    for line in &verdict.explanation {
+        writeln!(out, "    {line}")?;
+    }
+    Ok(())
 }
 
 /// What one row of the table sums up.

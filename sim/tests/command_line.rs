@@ -63,6 +63,7 @@ fn run_prints_a_json_line_a_run_and_keeps_the_first_history() {
             "marks",
             "staleness_ms",
             "staleness_entries",
+            "explanation",
         ] {
             assert!(line.get(field).is_some(), "{field}");
         }

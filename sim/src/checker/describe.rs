@@ -32,7 +32,12 @@ pub(super) fn call_with_end(ended: &Call<'_>) -> String {
 
 /// `6.120 s`.
 pub(super) fn time(moment: Moment) -> String {
-    let milliseconds = moment.at_us / 1000;
+    seconds(moment.at_us)
+}
+
+/// `6.120 s`, of a time in microseconds.
+pub(crate) fn seconds(at_us: u64) -> String {
+    let milliseconds = at_us / 1000;
     format!("{}.{:03} s", milliseconds / 1000, milliseconds % 1000)
 }
 
@@ -146,7 +151,7 @@ pub(crate) fn reply(reply: &Reply) -> String {
     parts.join(", ")
 }
 
-fn pair(pair: &Pair) -> String {
+pub(crate) fn pair(pair: &Pair) -> String {
     format!(
         "{}={} of revision {}",
         pair.key.escape_debug(),
@@ -156,7 +161,7 @@ fn pair(pair: &Pair) -> String {
 }
 
 /// `readwrite /app/../app0`.
-pub(super) fn grant(grant: &Grant) -> String {
+pub(crate) fn grant(grant: &Grant) -> String {
     let kind = format!("{:?}", grant.kind).to_lowercase();
     format!("{kind} {}", range(&grant.key, &grant.range_end))
 }

@@ -8,6 +8,9 @@
 //! time, [`staleness`] measures how long revocations took, [`local`] looks for another index behind local reads that do
 //! not fit. [`blame`] names the property, with [`needs`] (P14) and [`names`] (P15). What each finds goes to
 //! [`findings`], and the earliest in the history's own order wins.
+//!
+//! A history without members' records is judged by [`crate::search`] alone, which also comments on violations and doubts a
+//! sample of what passes.
 
 mod answers;
 mod blame;
@@ -27,6 +30,7 @@ mod reach;
 mod replay;
 mod run;
 mod staleness;
+mod state_shown;
 mod statistics;
 mod windows;
 
@@ -40,7 +44,8 @@ pub(crate) use answers::is_same;
 pub(crate) use windows::tells_nothing;
 
 use crate::history::History;
-use crate::verdict::Verdict;
+use crate::search;
+use crate::verdict::{Verdict, VerdictKind};
 use bounds::Bounds;
 use findings::Findings;
 use log::Log;
@@ -72,14 +77,25 @@ pub fn examine(history: &History) -> Judgement {
             };
         }
     };
+    if search::is_bare(history) {
+        return Judgement {
+            verdict: search::judge_alone(history),
+            staleness: Staleness::default(),
+        };
+    }
     let mut findings = Findings::default();
     let log = Log::agree(history, &run, &mut findings);
     let bounds = Bounds::sweep(history, &run, &log, &mut findings);
     evidence::check(&run, &log, &mut findings);
     probes::check(history, &log, &mut findings);
     let staleness = replay::check(history, &run, &log, &bounds, &mut findings);
+    let mut verdict = findings.verdict();
+    if verdict.kind == VerdictKind::Violation {
+        let at = state_shown::around(history, &run, &log, &bounds, &verdict.calls);
+        verdict.explanation.extend(at);
+    }
     Judgement {
-        verdict: findings.verdict(),
+        verdict: search::second(history, verdict),
         staleness,
     }
 }

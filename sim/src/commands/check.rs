@@ -2,7 +2,7 @@
 
 use super::{Exit, Failure};
 use crate::args::Format;
-use crate::output::{describe, json_line};
+use crate::output::{describe, explain, json_line};
 use crate::settings::Settings;
 use gatehouse_sim::checker::{Judgement, examine};
 use gatehouse_sim::history::What;
@@ -24,6 +24,7 @@ struct CheckLine<'c> {
     staleness_entries: u64,
     sentence: &'c str,
     calls: &'c [u64],
+    explanation: &'c [String],
 }
 
 /// Judges the history in `file`.
@@ -62,6 +63,7 @@ pub(crate) fn execute(
                 staleness_entries: staleness.max_entries,
                 sentence: &verdict.sentence,
                 calls: &verdict.calls,
+                explanation: &verdict.explanation,
             },
         )?,
         Format::Text => {
@@ -72,6 +74,7 @@ pub(crate) fn execute(
                 header.seed,
                 describe(&verdict)
             )?;
+            explain(out, &verdict)?;
             if staleness.calls > 0 {
                 writeln!(
                     out,

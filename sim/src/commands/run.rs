@@ -2,7 +2,7 @@
 
 use super::{Exit, Failure};
 use crate::args::{Format, Seeds};
-use crate::output::{Table, describe, hash, json_run};
+use crate::output::{Table, describe, explain, hash, json_run};
 use crate::settings::Settings;
 use crate::store::Store;
 use gatehouse::planted::Bug;
@@ -198,6 +198,7 @@ fn describe_run(
         run.seed,
         describe(&run.verdict)
     )?;
+    explain(out, &run.verdict)?;
     if settings.details {
         let seconds = run.virtual_time.as_secs_f64();
         writeln!(

@@ -50,7 +50,7 @@ pub(super) struct Call<'h> {
 #[derive(Debug)]
 pub(super) struct Unreadable {
     pub(super) sentence: String,
-    pub(super) calls: Vec<u64>,
+    pub(super) call: u64,
 }
 
 /// Collects the calls, in the order in which they were sent.
@@ -139,8 +139,8 @@ fn told<'h>(call: &Call<'_>, outcome: &'h Outcome) -> Result<Told<'h>, Unreadabl
                     describe::op(call.op),
                     message.escape_debug()
                 );
-                let calls = vec![call.number];
-                return Err(Unreadable { sentence, calls });
+                let call = call.number;
+                return Err(Unreadable { sentence, call });
             }
         },
     })

@@ -16,6 +16,8 @@ struct Known<'h> {
     seen: BTreeMap<i64, Option<&'h Pair>>,
     /// Revisions that puts of required calls made.
     puts: BTreeSet<i64>,
+    /// The same of deletions that reach the key.
+    deletes: BTreeSet<i64>,
 }
 
 /// What is known of all keys.
@@ -128,10 +130,12 @@ impl<'h> Facts<'h> {
                 if *prev_kv || reply.count == 0 {
                     self.see(key, range_end, &reply.kvs, at.revision);
                 }
+                self.note_deletes(op, at);
             }
             Op::Txn { .. } => {
                 if at.writes {
                     self.note_puts(op, reply, at.revision.saturating_add(1));
+                    self.note_deletes(op, at);
                 }
             }
             _ => {}
@@ -154,6 +158,74 @@ impl<'h> Facts<'h> {
             }
             _ => {}
         }
+    }
+
+    /// Takes note that the call may have deleted what its ranges hold.
+    fn note_deletes(&mut self, op: &Op, at: At) {
+        match op {
+            Op::Delete { key, range_end, .. } if at.writes => {
+                let span = Span::new(key, range_end);
+                let from = (Bound::Included(key.as_str()), Bound::Unbounded);
+                for (name, known) in self.keys.range_mut::<str, _>(from) {
+                    if span.ends_before(name) {
+                        break;
+                    }
+                    known.deletes.insert(at.revision.saturating_add(1));
+                }
+            }
+            Op::Txn {
+                success, failure, ..
+            } => {
+                for op in success.iter().chain(failure) {
+                    self.note_deletes(op, at);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes over what is now known of calls of unknown outcome: which revision each made.
+    pub(super) fn adopt(&mut self, calls: &[Call<'h>], pinned: &BTreeMap<usize, i64>) {
+        for (id, revision) in pinned {
+            self.writes.push(*revision);
+            self.writers.insert(*revision, *id);
+            if let Op::Put { key, .. } = calls[*id].op {
+                self.keys.entry(key).or_default().puts.insert(*revision);
+            }
+        }
+        self.writes.sort_unstable();
+    }
+
+    /// Whether the revisions that nobody is known to have made are enough for all writes that were not seen themselves,
+    /// but must have come.
+    pub(super) fn leave_room(&self, keys: &Keyspace) -> bool {
+        let revision = keys.revision();
+        let mut needed: Vec<(i64, i64)> = Vec::new();
+        for (name, known) in &self.keys {
+            let next = known.seen.range(revision..).next();
+            let (Some(pair), Some((at, seen))) = (keys.pair(name), next) else {
+                continue;
+            };
+            match seen {
+                Some(seen) if seen.create_revision == pair.create_revision => {
+                    needed.push((seen.mod_revision, self.missing(known, pair, seen)));
+                }
+                _ => {
+                    let last = seen.map_or(*at, |seen| seen.create_revision);
+                    let range = (Bound::Excluded(revision), Bound::Included(last));
+                    if last > revision && known.deletes.range(range).next().is_none() {
+                        needed.push((last, 1));
+                    }
+                }
+            }
+        }
+        needed.retain(|(_, count)| *count > 0);
+        needed.sort_unstable();
+        let mut sum = 0_i64;
+        needed.iter().all(|(by, count)| {
+            sum = sum.saturating_add(*count);
+            sum <= self.unmade(revision, *by)
+        })
     }
 
     /// Takes note of the content of a range in the state of a revision.
@@ -299,20 +371,16 @@ impl<'h> Facts<'h> {
             let mut able = optional.iter().copied().filter(can_have);
             match (able.next(), able.next()) {
                 (None, _) => return Err(orphan),
-                (Some(id), None) => {
+                // Which branch a transaction took, and so what else it wrote, nobody knows.
+                (Some(id), None) if matches!(calls[id].op, Op::Put { .. }) => {
                     if pinned.insert(id, *revision).is_some() {
                         return Err(orphan); // It cannot have written both.
                     }
                 }
-                (Some(_), Some(_)) => {}
+                (Some(_), _) => {}
             }
         }
         Ok(pinned)
-    }
-
-    /// The required call that made a revision.
-    pub(super) fn writer(&self, revision: i64) -> Option<usize> {
-        self.writers.get(&revision).copied()
     }
 }
 

@@ -2,192 +2,170 @@
 //! nor any member's word is read. So it judges histories that have nothing else, and it is a second opinion on those that
 //! have.
 //!
-//! Stages: [`calls`] reads what clients saw; [`problem`] says which calls must have a place and between which events;
-//! [`slice`] cuts out what concerns one user, where a contradiction shows soonest; [`order`] searches; [`state`] says
-//! what is right where.
+//! Stages: [`calls`] reads what clients saw; [`problem`] says which calls must have a place and between which events, with
+//! the help of [`facts`] about keys; [`slice`] cuts out what concerns one user, where a contradiction shows soonest, and
+//! [`forced`] finds there what must have happened; [`order`] searches; [`state`] says what is right where; [`local`] looks
+//! at reads that need not be up to date; [`explain`] says in words why there is no order; [`opinion`] is what the judge
+//! asks.
 
 mod calls;
+mod explain;
 mod facts;
 mod forced;
 mod list;
+mod local;
+mod opinion;
 mod order;
 mod problem;
 mod slice;
 mod state;
 
+#[cfg(test)]
+mod tests;
+
 pub mod workload;
 
+pub use explain::Explanation;
+pub(crate) use opinion::{is_bare, judge_alone, second};
 pub use order::Budget;
 
+use crate::checker::describe;
 use crate::history::History;
 use calls::Call;
 use forced::Forced;
 use order::{Found, Search};
-use problem::{Ground, Problem};
+use problem::{Contradiction, Ground, Problem};
 use slice::Slice;
 use state::Scope;
-use std::collections::BTreeSet;
 
 /// What a search says of a history.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settled {
     /// An order explains every answer.
     Ordered,
+    /// An order explains every answer but that of a read of a member's own state, for which another might do.
+    Misfit {
+        /// The read.
+        call: u64,
+        /// What is wrong, in a sentence.
+        sentence: String,
+    },
     /// No order does.
-    Impossible,
+    Impossible(Explanation),
     /// The budget ran out first.
-    OverBudget,
+    Open {
+        /// Most calls that could be put in order.
+        ordered: usize,
+        /// How many had to be.
+        required: usize,
+    },
+    /// An answer that no rule knows.
+    Unreadable {
+        /// The call.
+        call: u64,
+        /// What is wrong, in a sentence.
+        sentence: String,
+    },
 }
 
-/// Settles a history.
-pub fn settle(history: &History, budget: Budget) -> (Settled, String) {
-    let Ok(calls) = calls::read(history) else {
-        return (Settled::OverBudget, "unreadable".into());
+/// Settles a history that the judge has read without finding it defective.
+pub fn settle(history: &History, budget: Budget) -> Settled {
+    let calls = match calls::read(history) {
+        Ok(calls) => calls,
+        Err(unreadable) => {
+            let (call, sentence) = (unreadable.call, unreadable.sentence);
+            return Settled::Unreadable { call, sentence };
+        }
     };
-    let ground = match Ground::new(&calls, |_| true) {
+    match solve(&calls, |_| true, budget) {
+        Solved::Order(order) => match local::misfit(&calls, &order) {
+            None => Settled::Ordered,
+            Some(read) => Settled::Misfit {
+                call: calls[read].number,
+                sentence: format!(
+                    "an order of the calls explains every other answer, but {} shows no state that it passes through \
+                     in time",
+                    explain::call(&calls[read])
+                ),
+            },
+        },
+        Solved::Nothing(proof) => Settled::Impossible(explain::explain(&calls, &proof, budget)),
+        Solved::OverBudget { ordered, required } => Settled::Open { ordered, required },
+    }
+}
+
+/// What a search for an order of some calls came to.
+#[derive(Debug)]
+enum Solved<'h> {
+    Order(Vec<usize>),
+    Nothing(Proof<'h>),
+    OverBudget { ordered: usize, required: usize },
+}
+
+/// How it is known that there is no order.
+#[derive(Clone, Debug)]
+enum Proof<'h> {
+    /// Two answers, or one, contradict themselves.
+    Contradiction(Contradiction),
+    /// What concerns one user has no order.
+    Part(Slice<'h>),
+    /// The whole search found none.
+    Whole,
+}
+
+/// Searches for an order of the calls for which `is_kept` holds; the others may have happened or not.
+fn solve<'h>(calls: &[Call<'h>], is_kept: impl Fn(usize) -> bool, budget: Budget) -> Solved<'h> {
+    let ground = match Ground::new(calls, is_kept) {
         Ok(ground) => ground,
-        Err(why) => return (Settled::Impossible, format!("{why:?}")),
+        Err(contradiction) => return Solved::Nothing(Proof::Contradiction(contradiction)),
     };
-    let slices = Slice::all(&calls);
-    let parts: Vec<Problem<'_, '_, '_>> = slices
-        .iter()
-        .map(|slice| Problem::new(&ground, Scope::Part(slice)))
-        .collect();
-    for (slice, problem) in slices.iter().zip(&parts) {
-        let user = format!("{} {:?}", slice.user, slice.key);
-        let mut search = Search::new(problem, &[], budget);
-        let found = search.run();
-        match found {
-            Found::Nothing(_) => {
-                return (
-                    Settled::Impossible,
-                    format!("slice {user} {} steps", search.steps()),
-                );
-            }
-            Found::OverBudget(best) => {
-                eprintln!(
-                    "slice {user}: over budget {} of {}+{}",
-                    best.len(),
-                    problem.required.len(),
-                    problem.optional.len()
-                );
-            }
-            Found::Order(_) => eprintln!(
-                "slice {user}: {} steps, {}+{}",
-                search.steps(),
-                problem.required.len(),
-                problem.optional.len()
-            ),
+    // Most histories need no more than this.
+    let whole = Problem::new(&ground, Scope::Whole);
+    match Search::new(&whole, &[], GLANCE).run() {
+        Found::Order(order) => Solved::Order(order),
+        Found::Nothing(_) => Solved::Nothing(Proof::Whole),
+        Found::OverBudget(_) => solve_by_parts(calls, ground, budget),
+    }
+}
+
+/// The same with the help of every user's part.
+fn solve_by_parts<'h>(
+    calls: &[Call<'h>],
+    mut ground: Ground<'_, 'h>,
+    budget: Budget,
+) -> Solved<'h> {
+    let slices = Slice::all(calls);
+    for slice in &slices {
+        let part = Problem::new(&ground, Scope::Part(slice));
+        if let Found::Nothing(_) = Search::new(&part, &[], PART).run() {
+            return Solved::Nothing(Proof::Part(slice.clone()));
         }
     }
     let forced = Forced::find(&ground, &slices);
-    eprintln!(
-        "seed forced {} of {} steps {}",
-        forced.by.len(),
-        Problem::new(&ground, Scope::Whole)
-            .optional
-            .iter()
-            .filter(|id| !state::is_data(calls[**id].op))
-            .count(),
-        forced.steps
-    );
-    drop(parts);
-    let mut ground = ground;
     ground.adopt(&forced);
     let parts: Vec<Problem<'_, '_, '_>> = slices
         .iter()
         .map(|slice| Problem::new(&ground, Scope::Part(slice)))
         .collect();
-    let problem = Problem::new(&ground, Scope::Whole);
-    let mut search = Search::new(&problem, &parts, budget);
-    let found = search.run();
-    let steps = search.steps();
-    match found {
-        Found::Order(order) => (
-            Settled::Ordered,
-            format!("whole {steps} steps, {}", order.len()),
-        ),
-        Found::Nothing(best) => (
-            Settled::Impossible,
-            format!("whole {steps} steps, best {}", best.len()),
-        ),
-        Found::OverBudget(best) => (
-            Settled::OverBudget,
-            debug_best(&problem, &best)
-                + &format!(
-                    "whole {steps} steps, best {} of {}+{}",
-                    best.len(),
-                    problem.required.len(),
-                    problem.optional.len()
-                ),
-        ),
+    let whole = Problem::new(&ground, Scope::Whole);
+    match Search::new(&whole, &parts, budget).run() {
+        Found::Order(order) => Solved::Order(order),
+        Found::Nothing(_) => Solved::Nothing(Proof::Whole),
+        Found::OverBudget(best) => Solved::OverBudget {
+            ordered: best.iter().filter(|id| whole.is_required(**id)).count(),
+            required: whole.required.len(),
+        },
     }
 }
 
-fn debug_best(problem: &Problem<'_, '_, '_>, best: &[usize]) -> String {
-    let mut state = state::State::default();
-    for id in best {
-        if let state::Step::New(after) = state.step(problem.call(*id), Scope::Whole) {
-            state = after;
-        }
-    }
-    let placed: BTreeSet<usize> = best.iter().copied().collect();
-    let mut left: Vec<usize> = problem
-        .required
-        .iter()
-        .copied()
-        .filter(|id| !placed.contains(id))
-        .collect();
-    left.sort_by_key(|id| problem.ended(*id));
-    let dl = problem.ended(left[0]);
-    eprintln!(
-        "state rev {} ar {} enabled {}",
-        state.model.kv_revision(),
-        state.model.accounts().revision(),
-        state.model.accounts().is_enabled()
-    );
-    for id in left.iter().filter(|id| problem.sent(**id) < dl) {
-        let call = problem.call(*id);
-        eprintln!(
-            "  {} user {} tok {:?} {:?} at {:?} told {:?}",
-            call.number,
-            call.user,
-            call.token,
-            call.op,
-            problem.at(*id),
-            call.told
-        );
-        eprintln!(
-            "      user {:?} alive",
-            state.model.accounts().user(call.user)
-        );
-    }
-    let n = problem
-        .optional
-        .iter()
-        .filter(|id| !placed.contains(id) && problem.sent(**id) < dl)
-        .count();
-    eprintln!("  {n} optional");
-    for id in problem
-        .optional
-        .iter()
-        .filter(|id| !placed.contains(id) && problem.sent(**id) < dl)
-    {
-        let call = problem.call(*id);
-        let what = match state.step(call, Scope::Whole) {
-            state::Step::New(_) => "new",
-            state::Step::Same => "same",
-            _ => "wrong",
-        };
-        eprintln!(
-            "    opt {} user {} {:?} {what}",
-            call.number, call.user, call.op
-        );
-    }
-    String::new()
-}
+/// Budget for a first look at the whole.
+const GLANCE: Budget = Budget {
+    steps: 20_000,
+    states: 10_000,
+};
 
-/// Every user that some token names, and nobody.
-fn users<'h>(calls: &[Call<'h>]) -> BTreeSet<&'h str> {
-    calls.iter().map(|call| call.user).collect()
-}
+/// Budget for a first look at each user's part: what has no order there mostly shows at once.
+const PART: Budget = Budget {
+    steps: 200_000,
+    states: 100_000,
+};

@@ -44,6 +44,9 @@ pub(super) enum Found {
 /// Most steps of one look at a user's part; a part that needs more is taken to have an order.
 const PART_STEPS: u64 = 20_000;
 
+/// How many events ahead it is looked for what will be needed.
+const AHEAD: usize = 400;
+
 /// Sets of optional calls remembered for each state; more are not worth comparing.
 const SETS_MAX: usize = 16;
 
@@ -78,6 +81,9 @@ pub(super) struct Search<'p, 'g, 'c, 'h> {
     early: u32,
     /// Auth changes that certainly come before each unplaced probe and still wait: by the probe, with its auth revision.
     due: BTreeMap<usize, (u64, u64)>,
+    /// In a part: how many optional auth changes fit in before each probe, and how many have been made.
+    room: BTreeMap<usize, u64>,
+    uses: u64,
     /// What concerns each user, to be looked at after each step that touches it.
     parts: &'p [Problem<'g, 'c, 'h>],
     /// For each login: the calls that may move its user's epoch before its end.
@@ -112,6 +118,8 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             probes: BTreeMap::new(),
             early: 0,
             due: BTreeMap::new(),
+            room: BTreeMap::new(),
+            uses: 0,
             parts,
             movers: BTreeMap::new(),
             placed_blend: 0,
@@ -134,23 +142,25 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
         search
     }
 
-    /// A search for the rest of an order, after the calls that are placed in `whole`.
-    fn rest_of(
-        whole: &Search<'_, '_, '_, '_>,
-        part: &'p Problem<'g, 'c, 'h>,
-    ) -> Search<'p, 'g, 'c, 'h> {
+    /// Searches for the rest of an order of a user's part, from this state on, as far as the calls that end by an event.
+    fn search_rest(&mut self, part: &Problem<'g, 'c, 'h>, state: &State, until: usize) -> Found {
+        let rest = part.rest(&self.placed, until);
         let budget = Budget {
             steps: PART_STEPS,
             states: usize::MAX,
         };
-        let mut search = Search::new(part, &[], budget);
-        for id in &whole.order {
-            if search.required.holds(*id) || search.optional.holds(*id) {
-                search.place(*id);
-            }
-        }
-        search.order.clear();
-        search
+        let mut search = Search::new(&rest, &[], budget);
+        let revision = state.model.accounts().revision();
+        let room = self.due.iter().map(|(probe, (shown, due))| {
+            let taken = revision.saturating_add(*due);
+            (*probe, shown.saturating_sub(taken))
+        });
+        search.room = room
+            .filter(|(probe, _)| search.required.holds(*probe))
+            .collect();
+        let found = search.run_from(state.clone());
+        self.steps += search.steps;
+        found
     }
 
     /// Whether every user's part that the call touches still has an order from here on.
@@ -163,38 +173,8 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             if !slice.changes_with(op) && !slice.is_login(op) {
                 continue;
             }
-            let mut rest = Search::rest_of(self, part);
-            let found = rest.run_from(state.clone());
-            self.steps += rest.steps;
-            if let Found::Nothing(best) = &found {
-                if std::env::var("DBG").is_ok() && self.order.len() < 40 {
-                    eprintln!(
-                        "hopeless after {:?} slice {} {:?} best {}",
-                        op,
-                        slice.user,
-                        slice.key,
-                        best.len()
-                    );
-                    let mut left: Vec<usize> = part
-                        .required
-                        .iter()
-                        .copied()
-                        .filter(|i| !best.contains(i) && !self.placed[*i])
-                        .collect();
-                    left.sort_by_key(|i| part.ended(*i));
-                    for i in left.iter().take(3) {
-                        let c = part.call(*i);
-                        eprintln!(
-                            "   {} {} {:?} {:?} {}..{}",
-                            c.number,
-                            c.user,
-                            c.op,
-                            c.told,
-                            part.sent(*i),
-                            part.ended(*i)
-                        );
-                    }
-                }
+            let found = self.search_rest(part, state, usize::MAX);
+            if matches!(found, Found::Nothing(_)) {
                 return false;
             }
         }
@@ -333,7 +313,7 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
     /// Whether the step leaves nobody behind who needs the state before it.
     fn permits(&self, id: usize, before: &State, after: &State) -> bool {
         if matches!(self.problem.scope, Scope::Part(_)) {
-            return true; // Its revisions are not the cluster's.
+            return self.has_room(id); // Its revisions are not the cluster's.
         }
         let revision = before.model.kv_revision();
         if after.model.kv_revision() != revision {
@@ -342,6 +322,9 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
                 return false;
             }
             let is_known = self.writers.get(&revision) == Some(&id);
+            if !is_known && !self.problem.facts().leave_room(keys) {
+                return false;
+            }
             if !is_known && self.writers.contains_key(&revision) {
                 return false;
             }
@@ -366,6 +349,15 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
                 let due = due - u64::from(waits && sent_before(probe));
                 next + due <= *shown
             })
+    }
+
+    /// Whether one more optional auth change can come before every probe that waits.
+    fn has_room(&self, id: usize) -> bool {
+        if !self.optional.holds(id) || !uses_up(self.problem.call(id).op) {
+            return true;
+        }
+        let mut waiting = self.room.iter().filter(|(probe, _)| !self.placed[**probe]);
+        waiting.all(|(_, room)| self.uses < *room)
     }
 
     /// Whether a call that changes the state may just as well stand here as later.
@@ -408,7 +400,8 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
         let mut next = self.optional.first();
         while let Some(id) = next.filter(|id| self.problem.sent(*id) < deadline) {
             next = self.optional.after(id);
-            if self.problem.twin[id].is_some_and(|twin| !self.placed[twin]) {
+            let twin = self.problem.twin[id].filter(|twin| self.optional.holds(*twin));
+            if twin.is_some_and(|twin| !self.placed[twin]) {
                 continue;
             }
             if let Step::New(after) = self.step(state, id)
@@ -431,10 +424,9 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
     /// The optional calls that some order of each user's part makes use of from here on, and by which event.
     fn wanted(&mut self, state: &State) -> BTreeMap<usize, usize> {
         let mut wanted = BTreeMap::new();
+        let until = self.deadline().saturating_add(AHEAD);
         for part in self.parts {
-            let mut rest = Search::rest_of(self, part);
-            let found = rest.run_from(state.clone());
-            self.steps += rest.steps;
+            let found = self.search_rest(part, state, until);
             let Found::Order(order) = found else { continue };
             let mut deadline = usize::MAX;
             for id in order.into_iter().rev() {
@@ -473,6 +465,7 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
         if self.optional.holds(id) {
             self.optional.remove(id);
             self.used[id / 64] |= 1 << (id % 64);
+            self.uses += u64::from(uses_up(self.problem.call(id).op));
         } else {
             self.required.remove(id);
             self.expect(id, false);
@@ -487,6 +480,7 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             if self.optional.holds(id) {
                 self.optional.restore(id);
                 self.used[id / 64] &= !(1 << (id % 64));
+                self.uses -= u64::from(uses_up(self.problem.call(id).op));
             } else {
                 self.required.restore(id);
                 self.expect(id, true);
@@ -605,4 +599,9 @@ fn always_counts(op: &Op) -> bool {
             | Op::GrantPermission { .. }
             | Op::RevokePermission { .. }
     )
+}
+
+/// Whether the call, if it changes anything, adds one to the auth revision.
+fn uses_up(op: &Op) -> bool {
+    always_counts(op) || matches!(op, Op::GrantRole { .. } | Op::AuthDisable {})
 }

@@ -58,8 +58,12 @@ pub(super) enum Contradiction {
     SameRevision { first: usize, second: usize },
     /// The first call stands before the second by the revisions, but the second had ended before the first was sent.
     Backwards { first: usize, second: usize },
-    /// Somebody saw a pair that nobody can have written.
-    Orphan(Orphan),
+    /// A call saw a pair that nobody can have written.
+    Orphan {
+        reader: usize,
+        key: String,
+        revision: i64,
+    },
 }
 
 impl<'c, 'h> Ground<'c, 'h> {
@@ -105,17 +109,35 @@ impl<'c, 'h> Ground<'c, 'h> {
     /// Makes required what must have happened, because somebody saw what only that call can have written.
     fn promote(&mut self) -> Result<(), Contradiction> {
         let pinned = self.facts.pin(self.calls, &self.optional);
-        let pinned = pinned.map_err(Contradiction::Orphan)?;
+        let pinned = pinned.map_err(|orphan| Contradiction::Orphan {
+            reader: self.reader_of(&orphan),
+            key: orphan.key,
+            revision: orphan.revision,
+        })?;
         for (id, revision) in &pinned {
             self.at[*id] = Some(At {
                 revision: revision.saturating_sub(1),
                 writes: true,
             });
         }
+        self.facts.adopt(self.calls, &pinned);
         for id in pinned.into_keys() {
             self.require(id);
         }
         Ok(())
+    }
+
+    /// A required call whose answer shows the pair.
+    fn reader_of(&self, orphan: &Orphan) -> usize {
+        let shows = |id: &&usize| match self.calls[**id].told {
+            Told::Done(reply) => reply
+                .kvs
+                .iter()
+                .any(|pair| pair.key == orphan.key && pair.mod_revision == orphan.revision),
+            _ => false,
+        };
+        let reader = self.required.iter().find(shows);
+        reader.copied().unwrap_or_default()
     }
 
     fn require(&mut self, id: usize) {
@@ -212,6 +234,33 @@ impl<'g, 'c, 'h> Problem<'g, 'c, 'h> {
         self.ground.certain[id]
     }
 
+    /// What is left of it after the calls that are placed, as far as the calls that end by an event. What ends later may
+    /// still come before, or not.
+    pub(super) fn rest(&self, placed: &[bool], until: usize) -> Problem<'g, 'c, 'h> {
+        let waiting = |ids: &[usize]| -> Vec<usize> {
+            let ids = ids.iter().copied().filter(|id| !placed[*id]);
+            ids.filter(|id| self.sent(*id) < until).collect()
+        };
+        let (required, late): (Vec<usize>, Vec<usize>) = waiting(&self.required)
+            .into_iter()
+            .partition(|id| self.ended(*id) <= until);
+        let mut optional = waiting(&self.optional);
+        optional.extend(late);
+        optional.sort_by_key(|id| (self.sent(*id), *id));
+        Problem {
+            ground: self.ground,
+            scope: self.scope,
+            required,
+            optional,
+            twin: self.twin.clone(),
+        }
+    }
+
+    /// Whether the call must have a place.
+    pub(super) fn is_required(&self, id: usize) -> bool {
+        self.required.contains(&id)
+    }
+
     /// The call of this id.
     pub(super) fn call(&self, id: usize) -> &'g Call<'h> {
         &self.ground.calls[id]
@@ -260,7 +309,8 @@ fn can_matter(call: &Call<'_>) -> bool {
 
 /// Where an answer says that its call stands.
 fn at(op: &Op, reply: &Reply) -> Option<At> {
-    if !is_data(op) && reply.revision == 0 {
+    // A login is in two places, and the model does not say from which its answer's header is.
+    if matches!(op, Op::Login { .. }) || (!is_data(op) && reply.revision == 0) {
         return None;
     }
     let writes = changed(op, reply);

@@ -111,7 +111,8 @@ impl<'h> Slice<'h> {
             Told::Unknown if happened && is_data(call.op) => {
                 self.knows_caller(call) && self.knows_rights(call.op)
             }
-            Told::Unknown => self.changes_with(call.op),
+            // Somebody may present its token all the same.
+            Told::Unknown => self.changes_with(call.op) || self.is_login(call.op),
             // Old is what lies before any change of anybody's.
             Told::Refused(Refusal::OldRevision | Refusal::FutureRevision) => false,
             Told::Done(_) | Told::Refused(_) => match call.op {

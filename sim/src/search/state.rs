@@ -185,6 +185,24 @@ impl State {
         }
     }
 
+    /// The right decision here, as far as the scope knows.
+    pub(super) fn verdict(&self, call: &Call<'_>, scope: Scope<'_, '_>) -> Result<(), Refusal> {
+        if let Op::Login { user, password } = call.op {
+            return if !self.model.accounts().is_enabled() {
+                Err(Refusal::NotEnabled)
+            } else if self.has_password(user, password) {
+                Ok(())
+            } else {
+                Err(Refusal::AuthFailed)
+            };
+        }
+        match scope {
+            Scope::Part(slice) if !slice.knows_caller(call) => {}
+            _ => self.admit(call, scope)?,
+        }
+        self.conditions(call, scope).unwrap_or(Ok(()))
+    }
+
     /// Whether the call is allowed here and can be done, as far as the scope knows.
     fn accepts(&self, call: &Call<'_>, scope: Scope<'_, '_>) -> bool {
         let may_ask = match scope {

@@ -502,9 +502,10 @@ fn comparing_passwords_without_a_barrier_is_found() {
     for seed in 0..RUNS {
         let verdict = super::judge(&Run::generate_with(seed, true));
         if verdict.kind != VerdictKind::Ok {
-            assert_eq!(
-                verdict.property.as_deref(),
-                Some("P5"),
+            // Or the second opinion has found what the members' records hide.
+            let property = verdict.property.as_deref();
+            assert!(
+                matches!(property, Some("P5" | "judge")),
                 "seed {seed}: {verdict:?}"
             );
             found += 1;

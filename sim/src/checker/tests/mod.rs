@@ -1,6 +1,7 @@
 //! Tests of the judge: hand-written histories for each property, random ones that are right, and mutations of those
 //! that are not.
 
+mod alone;
 mod decisions;
 mod defects;
 mod generated;
