@@ -130,8 +130,14 @@ impl EventLoop {
         }
     }
 
-    fn step(&mut self, message: Message) -> Result<(), MemberError> {
+    fn step(&mut self, mut message: Message) -> Result<(), MemberError> {
         if guard::admit(&self.raft, &message)? {
+            let leads = self.raft.raft.state == StateRole::Leader;
+            if leads && message.get_msg_type() == MessageType::MsgReadIndex {
+                for question in message.mut_entries().iter_mut() {
+                    question.data = self.barriers.stamp(&question.data).into();
+                }
+            }
             // raft refuses what is stale or unexpected, which on a network is nothing special.
             if let Err(reason) = self.raft.step(message) {
                 tracing::debug!(%reason, "raft refused a message");
