@@ -60,7 +60,18 @@ pub fn directory() -> PathBuf {
 /// # Errors
 /// The directory, or the first file that gave no plan.
 pub fn all() -> Result<Vec<Scenario>, ScenarioError> {
-    let path = directory();
+    within(directory())
+}
+
+/// The plans of real finds, by file name.
+///
+/// # Errors
+/// As [`all`].
+pub fn found() -> Result<Vec<Scenario>, ScenarioError> {
+    within(directory().join("found"))
+}
+
+fn within(path: PathBuf) -> Result<Vec<Scenario>, ScenarioError> {
     let failed = |cause| ScenarioError::Directory {
         path: path.clone(),
         cause,

@@ -13,7 +13,7 @@ use gatehouse_sim::scenarios;
 use gatehouse_sim::verdict::VerdictKind;
 
 /// Lines of an explanation, with what stands before it of the state: more would not be read.
-const LINES_MAX: usize = 18;
+const LINES_MAX: usize = 32;
 
 fn simulated(name: &str, seed: u64, bug: Option<&str>) -> Run {
     let scenario = scenarios::named(name).unwrap();

@@ -38,6 +38,13 @@ fn main() -> ExitCode {
         trials.push(secrets(scenario));
     }
     trials.push(every_bug_is_shown(&scenarios));
+    match scenarios::found() {
+        Ok(found) => trials.extend(found.iter().flat_map(verdicts)),
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    }
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 

@@ -341,6 +341,7 @@ impl Replay<'_, '_> {
                 let text = format!("{user} had the right since {by} took effect at index {index}");
                 (text, vec![given.call])
             }
+            None if user.is_empty() => ("that needs no right".to_owned(), Vec::new()),
             None => (format!("{user} had the right to that"), Vec::new()),
         }
     }

@@ -181,7 +181,16 @@ impl<'h> Log<'h> {
     fn close(&mut self, first_start: u64, findings: &mut Findings) {
         self.base = first_start;
         let mut whole = self.base;
+        let mut last_term = 0;
         for (index, entry) in self.entries.iter() {
+            if entry.applied.term < last_term {
+                let term = entry.applied.term;
+                let doubt =
+                    format!("index {index} is of term {term}, after one of term {last_term}");
+                findings.doubt(entry.seen.event, doubt, Vec::new());
+                break;
+            }
+            last_term = entry.applied.term;
             let missing = whole.saturating_add(1);
             if index > missing {
                 let doubt = format!("no member's record of index {missing} is in the history");

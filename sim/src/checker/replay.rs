@@ -197,12 +197,16 @@ impl Replay<'_, '_> {
         let index = entry.applied.index;
         let generation = self.model.accounts().generation();
         if entry.call.is_none() {
+            self.check_unsigned(entry)?;
             self.own(entry)?;
         }
         if let Some(number) = entry.call {
             let call = self.run.call(number);
             match call.op {
-                Op::Login { user, password } => self.login(entry, call, user, password)?,
+                Op::Login { user, password } => {
+                    self.check_unsigned(entry)?;
+                    self.login(entry, call, user, password)?;
+                }
                 _ => self.request(entry, call)?,
             }
             if self.model.accounts().generation() != generation {
@@ -219,10 +223,38 @@ impl Replay<'_, '_> {
         self.compare_state(entry)
     }
 
+    /// The cluster's own entries and logins act for nobody (P8).
+    fn check_unsigned(&mut self, entry: &Entry<'_>) -> Step {
+        let user = &entry.applied.user;
+        if user.is_empty() {
+            return Ok(());
+        }
+        let index = entry.applied.index;
+        let sentence =
+            format!("the entry at index {index} names {user}, but no token came with it");
+        let calls = entry.call.into_iter().collect();
+        self.findings
+            .violation(entry.seen.event, "P8", &sentence, calls);
+        Err(Diverged)
+    }
+
     /// Decides an entry that is no login, and compares the decision and the client's answer.
     fn request(&mut self, entry: &Entry<'_>, call: &Call<'_>) -> Step {
         let index = entry.applied.index;
         let caller = self.identify(entry, call)?;
+        let (stamped, now) = (
+            entry.applied.header_auth_revision,
+            self.model.accounts().revision(),
+        );
+        if stamped > now {
+            let sentence = format!(
+                "{} was stamped with auth revision {stamped}, but at index {index} the auth revision is {now}",
+                describe::call(call)
+            );
+            self.findings
+                .violation(entry.seen.event, "P8", &sentence, vec![call.number]);
+            return Err(Diverged);
+        }
         let expected = self.model.apply(index, caller, call.op);
         let reported = match reported(&entry.applied.decision) {
             Some(reported) => reported,

@@ -48,6 +48,17 @@ impl Call<'_> {
             .filter(|(_, outcome)| !matches!(outcome, Outcome::Unknown { .. }))
     }
 
+    /// Nobody but the member that a call was sent to has anything to do with it.
+    fn check_member(&self, member: u64) -> Result<(), String> {
+        if member == self.member {
+            return Ok(());
+        }
+        Err(format!(
+            "n{member} says that it took call {}, which was sent to n{}",
+            self.number, self.member
+        ))
+    }
+
     /// Whether the client was told that it was done.
     pub(super) fn is_ok(&self) -> bool {
         matches!(self.returned, Some((_, Outcome::Ok(_))))
@@ -148,8 +159,13 @@ impl<'h> Run<'h> {
             }
             What::Return { call, outcome } => self.end(moment, *call, outcome),
             What::Proposed {
-                call, request_id, ..
-            } => self.propose(moment, *call, *request_id),
+                member,
+                call,
+                request_id,
+            } => {
+                self.known(*call, "proposed")?.check_member(*member)?;
+                self.propose(moment, *call, *request_id)
+            }
             What::Served {
                 member,
                 call,
@@ -157,6 +173,7 @@ impl<'h> Run<'h> {
             } => {
                 let boot = self.boots.get(member).copied().unwrap_or(0);
                 let found = self.known(*call, "answered")?;
+                found.check_member(*member)?;
                 // A client that gave up saw nothing of a later answer.
                 if found.returned.is_none() {
                     found.served = Some(Served {

@@ -128,6 +128,13 @@ impl Plan {
 
     fn check_shows(&self) -> Checked {
         let unknown = |name: &&String| !self.clients.iter().any(|client| client.is_called(name));
+        let retries = self.clients.iter().any(|client| client.retry);
+        if self.expect.max_gap_ms.is_some() && !retries {
+            return wrong(
+                "expect.max_gap_ms",
+                "only clients with retry = true are measured, and there is none",
+            );
+        }
         match self.shows.iter().flat_map(|shown| &shown.by).find(unknown) {
             Some(name) => wrong("shows, by", format!("no client is called \"{name}\"")),
             None => Ok(()),

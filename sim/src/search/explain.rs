@@ -245,7 +245,7 @@ impl Shrinking<'_, '_, '_> {
 /// The calls with the answers of only those in the set: a call whose answer does not count may have had any.
 fn lost_but<'h>(calls: &[Call<'h>], set: &BTreeSet<usize>) -> Vec<Call<'h>> {
     let lost = |(id, call): (usize, &Call<'h>)| match call.told {
-        Told::Done(_) if !set.contains(&id) => Call {
+        Told::Done(_) | Told::Refused(_) if !set.contains(&id) => Call {
             told: Told::Unknown,
             ..*call
         },
