@@ -192,10 +192,26 @@ impl Shrinking<'_, '_, '_> {
             }
             size = size.div_ceil(2);
         }
+        // What would be wrong with a token is only plain with the login that gave it.
+        let logins = set.iter().filter_map(|id| self.login_of(*id));
+        let logins: Vec<usize> = logins.collect();
+        set.extend(logins);
         // Once more, for its beginning.
         self.left = self.budget.steps;
         self.contradicts(&set);
         set
+    }
+
+    /// The login that gave the token of a call, if the scope knows its user.
+    fn login_of(&self, id: usize) -> Option<usize> {
+        let call = &self.calls[id];
+        let knows = match self.scope {
+            Scope::Whole => true,
+            Scope::Part(slice) => slice.knows_caller(call),
+        };
+        let login = call.token.filter(|_| knows)?;
+        let gave = |call: &Call<'_>| call.number == login && matches!(call.told, Told::Done(_));
+        self.calls.iter().position(gave)
     }
 
     /// The calls that ended up to the first event by which there is no order any more.

@@ -330,12 +330,16 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             Op::GrantRole { .. } | Op::AuthEnable {} | Op::AuthDisable {}
         );
         let is_refused = matches!(self.problem.call(id).told, Told::Refused(_));
-        (depends && !is_refused) || self.problem.is_certain(id)
+        (depends && !is_refused) || self.must_change(id)
     }
 
-    /// Whether the call is known to have changed something.
+    /// Whether the call is known to have changed something that the scope knows.
     fn must_change(&self, id: usize) -> bool {
-        matches!(self.problem.scope, Scope::Whole) && self.problem.is_certain(id)
+        let knows = match self.problem.scope {
+            Scope::Whole => true,
+            Scope::Part(slice) => slice.changes_with(self.problem.call(id).op),
+        };
+        knows && self.required.holds(id) && self.problem.is_certain(id)
     }
 
     /// A cheap look before a step.
@@ -417,7 +421,7 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             }
             match self.step(state, id) {
                 Step::New(after) if self.permits(id, state, &after) => found.push((id, after)),
-                // It can stand here and do nothing; in a part also what certainly does something somewhere else.
+                // It can stand here and do nothing.
                 Step::Same if !self.must_change(id) => found.push((id, state.clone())),
                 _ => {}
             }
