@@ -8,8 +8,9 @@
 use super::calls::{Call, NEVER, Told};
 use super::order::{Budget, Found, Search};
 use super::problem::{Contradiction, Ground, Problem};
+use super::slice::Slice;
 use super::state::{Scope, State, Step};
-use super::{Proof, describe};
+use super::{PART, Proof, describe};
 use crate::history::Op;
 use crate::model::Refusal;
 use std::collections::BTreeSet;
@@ -32,8 +33,20 @@ pub(super) fn explain(calls: &[Call<'_>], proof: &Proof<'_>, budget: Budget) -> 
     match proof {
         Proof::Contradiction(contradiction) => of_contradiction(calls, contradiction),
         Proof::Part(slice) => of_search(calls, Scope::Part(slice), budget),
-        Proof::Whole => of_search(calls, Scope::Whole, budget),
+        // A part, if one is enough, is soon searched, and says more plainly what is wrong.
+        Proof::Whole => match slice_without_order(calls) {
+            Some(slice) => of_search(calls, Scope::Part(&slice), budget),
+            None => of_search(calls, Scope::Whole, budget),
+        },
     }
+}
+
+fn slice_without_order<'h>(calls: &[Call<'h>]) -> Option<Slice<'h>> {
+    let ground = Ground::new(calls, |_| true).ok()?;
+    Slice::all(calls).into_iter().find(|slice| {
+        let part = Problem::new(&ground, Scope::Part(slice));
+        matches!(Search::new(&part, &[], PART).run(), Found::Nothing(_))
+    })
 }
 
 fn of_contradiction(calls: &[Call<'_>], contradiction: &Contradiction) -> Explanation {
@@ -89,7 +102,12 @@ fn of_search<'h>(calls: &[Call<'h>], scope: Scope<'_, 'h>, budget: Budget) -> Ex
     let kept: Vec<usize> = set.iter().copied().collect();
     let mut state = State::default();
     for id in &shrinking.deepest {
-        if let Step::New(next) = state.step(&calls[*id], scope) {
+        let step = if set.contains(id) {
+            state.step(&calls[*id], scope)
+        } else {
+            state.step_unknown(&calls[*id], scope)
+        };
+        if let Step::New(next) = step {
             state = next;
         }
     }
@@ -114,7 +132,11 @@ fn of_search<'h>(calls: &[Call<'h>], scope: Scope<'_, 'h>, budget: Budget) -> Ex
     lines.extend(kept.iter().map(|id| format!("  {}", line(&calls[*id]))));
     lines.push(how_far(calls, &shrinking.deepest, &set));
     if let Some(next) = next {
-        lines.extend(about(next, &state).map(|text| format!("  there, {text}")));
+        lines.extend(
+            about(next, &state, scope)
+                .into_iter()
+                .map(|text| format!("  there, {text}")),
+        );
         lines.push(format!("  next would be call {}: {what}", next.number));
     }
     Explanation {
@@ -184,10 +206,26 @@ impl Shrinking<'_, '_, '_> {
             }
             size = size.div_ceil(2);
         }
+        // What would be wrong with a token is only plain with the login that gave it.
+        let logins = set.iter().filter_map(|id| self.login_of(*id));
+        let logins: Vec<usize> = logins.collect();
+        set.extend(logins);
         // Once more, for its beginning.
         self.left = self.budget.steps;
         self.contradicts(&set);
         set
+    }
+
+    /// The login that gave the token of a call, if the scope knows its user.
+    fn login_of(&self, id: usize) -> Option<usize> {
+        let call = &self.calls[id];
+        let knows = match self.scope {
+            Scope::Whole => true,
+            Scope::Part(slice) => slice.knows_caller(call),
+        };
+        let login = call.token.filter(|_| knows)?;
+        let gave = |call: &Call<'_>| call.number == login && matches!(call.told, Told::Done(_));
+        self.calls.iter().position(gave)
     }
 
     /// The calls that ended up to the first event by which there is no order any more.
@@ -318,10 +356,13 @@ fn gives(op: &Op) -> bool {
 }
 
 /// What the state holds that the call is about.
-fn about<'a>(next: &'a Call<'_>, state: &'a State) -> impl Iterator<Item = String> + 'a {
+fn about(next: &Call<'_>, state: &State, scope: Scope<'_, '_>) -> Vec<String> {
     let accounts = state.model.accounts();
     let flag = if accounts.is_enabled() { "on" } else { "off" };
-    let auth = format!("auth is {flag} at auth revision {}", accounts.revision());
+    let auth = match scope {
+        Scope::Whole => format!("auth is {flag} at auth revision {}", accounts.revision()),
+        Scope::Part(_) => format!("auth is {flag}"), // It counts its own changes only.
+    };
     let name = match next.op {
         Op::Login { user, .. } => user.as_str(),
         _ => next.user,
@@ -346,7 +387,8 @@ fn about<'a>(next: &'a Call<'_>, state: &'a State) -> impl Iterator<Item = Strin
         }
         _ => None,
     };
-    std::iter::once(auth).chain(user).chain(rights).chain(key)
+    let all = std::iter::once(auth).chain(user).chain(rights).chain(key);
+    all.collect()
 }
 
 /// `call 41 (mallory put /app/x on n2 at 6.120 s)`.

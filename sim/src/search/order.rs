@@ -44,6 +44,9 @@ pub(super) enum Found {
 /// Most steps of one look at a user's part; a part that needs more is taken to have an order.
 const PART_STEPS: u64 = 20_000;
 
+/// How many of the parts that failed last are looked at again when the search goes back.
+const DOUBTFUL: usize = 6;
+
 /// How many events ahead it is looked for what will be needed.
 const AHEAD: usize = 400;
 
@@ -86,6 +89,8 @@ pub(super) struct Search<'p, 'g, 'c, 'h> {
     uses: u64,
     /// What concerns each user, to be looked at after each step that touches it.
     parts: &'p [Problem<'g, 'c, 'h>],
+    /// The numbers of the parts, in the order in which they are looked at.
+    ranking: Vec<usize>,
     /// For each login: the calls that may move its user's epoch before its end.
     movers: BTreeMap<usize, Vec<usize>>,
     /// Which required calls are placed, as a hash, and which optional ones, as a set.
@@ -121,6 +126,7 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             room: BTreeMap::new(),
             uses: 0,
             parts,
+            ranking: (0..parts.len()).collect(),
             movers: BTreeMap::new(),
             placed_blend: 0,
             used: vec![0; count.div_ceil(64)],
@@ -163,18 +169,28 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
         found
     }
 
-    /// Whether every user's part that the call touches still has an order from here on.
+    /// Whether every user's part still has an order from here on: to the end, if the call touches it, and for some way if
+    /// the call only takes room that others may need.
     fn leaves_hope(&mut self, id: usize, state: &State) -> bool {
         let op = self.problem.call(id).op;
-        for part in self.parts {
+        let takes_room = self.optional.holds(id) && uses_up(op);
+        let ahead = self.deadline().saturating_add(AHEAD);
+        for rank in 0..self.ranking.len() {
+            let number = self.ranking[rank];
+            let part = &self.parts[number];
             let Scope::Part(slice) = part.scope else {
                 continue;
             };
-            if !slice.changes_with(op) && !slice.is_login(op) {
+            let until = if slice.changes_with(op) || slice.is_login(op) {
+                usize::MAX
+            } else if takes_room {
+                ahead
+            } else {
                 continue;
-            }
-            let found = self.search_rest(part, state, usize::MAX);
-            if matches!(found, Found::Nothing(_)) {
+            };
+            if matches!(self.search_rest(part, state, until), Found::Nothing(_)) {
+                // What fails is likely to fail again, so it is asked first.
+                self.ranking[..=rank].rotate_right(1);
                 return false;
             }
         }
@@ -225,11 +241,33 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
                 }
                 if frame.widened {
                     frames.pop();
+                    self.jump_back(&mut frames);
                 } else {
                     frame.widened = true;
                     frame.left = self.next_optional(&frame.state);
                 }
             }
+        }
+    }
+
+    /// Drops the frames from which, whatever alternatives they have left, one of the parts that failed lately has no order.
+    fn jump_back(&mut self, frames: &mut Vec<Frame>) {
+        while let Some(frame) = frames.last() {
+            self.back_to(frame.length);
+            let state = frame.state.clone();
+            let doubtful = self.ranking.iter().take(DOUBTFUL);
+            let doubtful: Vec<usize> = doubtful.copied().collect();
+            let fails = |search: &mut Self, number: usize| {
+                let part = &search.parts[number];
+                matches!(
+                    search.search_rest(part, &state, usize::MAX),
+                    Found::Nothing(_)
+                )
+            };
+            if !doubtful.into_iter().any(|number| fails(self, number)) {
+                return;
+            }
+            frames.pop();
         }
     }
 
@@ -248,7 +286,12 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
 
     fn step(&mut self, state: &State, id: usize) -> Step {
         self.steps += 1;
-        state.step(self.problem.call(id), self.problem.scope)
+        let (call, scope) = (self.problem.call(id), self.problem.scope);
+        if self.required.holds(id) {
+            state.step(call, scope)
+        } else {
+            state.step_unknown(call, scope)
+        }
     }
 
     /// Places every call that can stand here and need not stand anywhere else.
@@ -294,12 +337,16 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             Op::GrantRole { .. } | Op::AuthEnable {} | Op::AuthDisable {}
         );
         let is_refused = matches!(self.problem.call(id).told, Told::Refused(_));
-        (depends && !is_refused) || self.problem.is_certain(id)
+        (depends && !is_refused) || self.must_change(id)
     }
 
-    /// Whether the call is known to have changed something.
+    /// Whether the call is known to have changed something that the scope knows.
     fn must_change(&self, id: usize) -> bool {
-        matches!(self.problem.scope, Scope::Whole) && self.problem.is_certain(id)
+        let knows = match self.problem.scope {
+            Scope::Whole => true,
+            Scope::Part(slice) => slice.changes_with(self.problem.call(id).op),
+        };
+        knows && self.required.holds(id) && self.problem.is_certain(id)
     }
 
     /// A cheap look before a step.
@@ -381,7 +428,7 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             }
             match self.step(state, id) {
                 Step::New(after) if self.permits(id, state, &after) => found.push((id, after)),
-                // It can stand here and do nothing; in a part also what certainly does something somewhere else.
+                // It can stand here and do nothing.
                 Step::Same if !self.must_change(id) => found.push((id, state.clone())),
                 _ => {}
             }
