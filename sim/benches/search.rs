@@ -2,6 +2,8 @@
 //! Prints what came of each and how long it took, and fails if one of them got no definite verdict, the wrong one, or
 //! none within the limit. `CALLS`, `UNKNOWN` (per cent) and `SEEDS` change the size.
 
+#![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
+
 use gatehouse_sim::search::workload::{Size, make};
 use gatehouse_sim::search::{Budget, Settled, settle};
 use std::process::ExitCode;
