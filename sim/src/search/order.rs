@@ -12,12 +12,13 @@
 //!
 //! The path is a list of frames, so that no history is too long for the stack.
 
+mod placing;
+
 use super::calls::Told;
 use super::list::List;
 use super::problem::Problem;
 use super::state::{Scope, State, Step};
-use crate::history::{Op, Reply};
-use crate::model::{Blend, Refusal};
+use crate::history::Op;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -504,132 +505,6 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             sets.push(self.used.clone().into_boxed_slice());
         }
         true
-    }
-
-    fn place(&mut self, id: usize) {
-        self.placed[id] = true;
-        self.order.push(id);
-        if self.optional.holds(id) {
-            self.optional.remove(id);
-            self.used[id / 64] |= 1 << (id % 64);
-            self.uses += u64::from(uses_up(self.problem.call(id).op));
-        } else {
-            self.required.remove(id);
-            self.expect(id, false);
-        }
-    }
-
-    /// Takes back everything that was placed after the first `length` calls.
-    fn back_to(&mut self, length: usize) {
-        while self.order.len() > length {
-            let Some(id) = self.order.pop() else { return };
-            self.placed[id] = false;
-            if self.optional.holds(id) {
-                self.optional.restore(id);
-                self.used[id / 64] &= !(1 << (id % 64));
-                self.uses -= u64::from(uses_up(self.problem.call(id).op));
-            } else {
-                self.required.restore(id);
-                self.expect(id, true);
-            }
-        }
-    }
-
-    /// Takes note that a required call waits for its place, or has it.
-    fn expect(&mut self, id: usize, waits: bool) {
-        let mut blend = Blend::of("placed");
-        blend.number(id as u64);
-        self.placed_blend ^= blend.finish();
-        let end = (self.problem.ended(id), id);
-        if waits {
-            self.ends.insert(end);
-        } else {
-            self.ends.remove(&end);
-        }
-        match self.problem.at(id) {
-            Some(at) if at.writes && waits => {
-                self.writers.insert(at.revision, id);
-            }
-            Some(at) if at.writes => {
-                self.writers.remove(&at.revision);
-            }
-            Some(at) => count(&mut self.readers, at.revision, waits),
-            None => {}
-        }
-        let call = self.problem.call(id);
-        match call.told {
-            Told::Done(Reply {
-                auth: Some(auth), ..
-            }) => {
-                count(&mut self.probes, auth.revision, waits);
-                self.watch(id, auth.revision, waits);
-            }
-            Told::Refused(Refusal::FutureRevision) => {
-                self.early = if waits {
-                    self.early + 1
-                } else {
-                    self.early - 1
-                };
-            }
-            Told::Done(_) | Told::Unknown if always_counts(call.op) => {
-                let ended = self.problem.ended(id);
-                for (probe, (_, due)) in &mut self.due {
-                    if ended < self.problem.sent(*probe) {
-                        *due = if waits { *due + 1 } else { *due - 1 };
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Takes note that a probe of the auth revision waits, or has its place.
-    fn watch(&mut self, probe: usize, revision: u64, waits: bool) {
-        if !waits {
-            self.due.remove(&probe);
-            return;
-        }
-        let sent = self.problem.sent(probe);
-        let due = self.problem.required.iter().filter(|id| {
-            let call = self.problem.call(**id);
-            let counts = !matches!(call.told, Told::Refused(_)) && always_counts(call.op);
-            counts && !self.placed[**id] && self.problem.ended(**id) < sent
-        });
-        self.due.insert(probe, (revision, due.count() as u64));
-    }
-
-    fn find_movers(&mut self) {
-        let problem = self.problem;
-        let mut by_user: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        let mut of_all = Vec::new();
-        for id in problem.required.iter().chain(&problem.optional) {
-            match problem.call(*id).op {
-                Op::UserAdd { user, .. }
-                | Op::UserDelete { user }
-                | Op::ChangePassword { user, .. } => by_user.entry(user).or_default().push(*id),
-                Op::AuthDisable {} => of_all.push(*id),
-                _ => {}
-            }
-        }
-        for id in problem.required.iter().chain(&problem.optional) {
-            let Op::Login { user, .. } = problem.call(*id).op else {
-                continue;
-            };
-            let of_user = by_user.get(user.as_str()).into_iter().flatten();
-            let in_time = of_user
-                .chain(&of_all)
-                .filter(|mover| problem.sent(**mover) < problem.ended(*id))
-                .filter(|mover| problem.ended(**mover) > problem.sent(*id));
-            self.movers.insert(*id, in_time.copied().collect());
-        }
-    }
-}
-
-fn count<K: Ord + Copy>(counts: &mut BTreeMap<K, u32>, key: K, more: bool) {
-    let before = counts.remove(&key).unwrap_or(0);
-    let after = if more { before + 1 } else { before - 1 };
-    if after > 0 {
-        counts.insert(key, after);
     }
 }
 
