@@ -8,8 +8,8 @@
 use super::calls::{Call, NEVER, Told};
 use super::order::{Budget, Found, Search};
 use super::problem::{Contradiction, Ground, Problem};
-use super::state::{Scope, State, Step};
 use super::slice::Slice;
+use super::state::{Scope, State, Step};
 use super::{PART, Proof, describe};
 use crate::history::Op;
 use crate::model::Refusal;
@@ -120,7 +120,10 @@ fn of_search<'h>(calls: &[Call<'h>], scope: Scope<'_, 'h>, budget: Budget) -> Ex
     let next = waiting.first().map(|id| &calls[*id]);
     let (property, what) = match next {
         Some(next) => blame(calls, &kept, next, &state, scope),
-        None => ("LIN", "their times and answers contradict each other".to_owned()),
+        None => (
+            "LIN",
+            "their times and answers contradict each other".to_owned(),
+        ),
     };
     let mut lines = vec![format!(
         "{} calls cannot be put in order, whatever became of the others:",
@@ -129,7 +132,11 @@ fn of_search<'h>(calls: &[Call<'h>], scope: Scope<'_, 'h>, budget: Budget) -> Ex
     lines.extend(kept.iter().map(|id| format!("  {}", line(&calls[*id]))));
     lines.push(how_far(calls, &shrinking.deepest, &set));
     if let Some(next) = next {
-        lines.extend(about(next, &state, scope).into_iter().map(|text| format!("  there, {text}")));
+        lines.extend(
+            about(next, &state, scope)
+                .into_iter()
+                .map(|text| format!("  there, {text}")),
+        );
         lines.push(format!("  next would be call {}: {what}", next.number));
     }
     Explanation {
@@ -147,7 +154,11 @@ fn how_far(calls: &[Call<'_>], deepest: &[usize], set: &BTreeSet<usize>) -> Stri
     let names: Vec<String> = deepest
         .iter()
         .map(|id| {
-            let lost = if set.contains(id) { "" } else { " (taken to have happened)" };
+            let lost = if set.contains(id) {
+                ""
+            } else {
+                " (taken to have happened)"
+            };
             format!("{}{lost}", calls[*id].number)
         })
         .collect();
@@ -169,7 +180,10 @@ impl Shrinking<'_, '_, '_> {
     fn smallest(&mut self) -> BTreeSet<usize> {
         let mut set: BTreeSet<usize> = (0..self.calls.len()).collect();
         if let Ok(ground) = Ground::new(self.calls, |_| true) {
-            set = Problem::new(&ground, self.scope).required.into_iter().collect();
+            set = Problem::new(&ground, self.scope)
+                .required
+                .into_iter()
+                .collect();
         }
         self.contradicts(&set);
         set = self.shortest_beginning(set);
@@ -221,7 +235,9 @@ impl Shrinking<'_, '_, '_> {
         let (mut fine, mut bad) = (0, ends.len().saturating_sub(1));
         let begin = |this: &Self, at: usize| -> BTreeSet<usize> {
             let early = set.iter().copied();
-            early.filter(|id| this.calls[*id].ended <= ends[at]).collect()
+            early
+                .filter(|id| this.calls[*id].ended <= ends[at])
+                .collect()
         };
         while fine < bad {
             let middle = fine.midpoint(bad);
@@ -232,7 +248,8 @@ impl Shrinking<'_, '_, '_> {
                 fine = middle + 1;
             }
         }
-        ends.get(bad).map_or_else(|| set.clone(), |_| begin(self, bad))
+        ends.get(bad)
+            .map_or_else(|| set.clone(), |_| begin(self, bad))
     }
 
     /// Whether the set alone has no order.
@@ -249,7 +266,9 @@ impl Shrinking<'_, '_, '_> {
         let mut search = Search::new(&problem, &[], budget);
         let found = search.run();
         // Making ready for a search costs something, too.
-        self.left = self.left.saturating_sub(search.steps() + self.calls.len() as u64);
+        self.left = self
+            .left
+            .saturating_sub(search.steps() + self.calls.len() as u64);
         match found {
             Found::Nothing(best) => {
                 self.deepest = best;
@@ -284,14 +303,22 @@ fn blame(
     let property = match (next.op, next.told, right) {
         (Op::Login { .. }, ..) => "P5",
         (_, Told::Done(_), Err(Refusal::InvalidToken)) => "P6",
-        (_, Told::Done(_), Err(Refusal::PermissionDenied | Refusal::UserEmpty)) if ended_before(takes) => "P2",
+        (_, Told::Done(_), Err(Refusal::PermissionDenied | Refusal::UserEmpty))
+            if ended_before(takes) =>
+        {
+            "P2"
+        }
         (_, Told::Refused(Refusal::PermissionDenied), Ok(())) if ended_before(gives) => "P3",
         (_, Told::Refused(Refusal::InvalidToken), _) => "P7",
         _ => "LIN",
     };
     let what = match (next.told, right) {
-        (Told::Done(_), Ok(())) => format!("{name} was told {told}, which is not so in any state that it can stand in"),
-        _ => format!("{name} was told {told}, but in every place that is left for it it would have been {should}"),
+        (Told::Done(_), Ok(())) => {
+            format!("{name} was told {told}, which is not so in any state that it can stand in")
+        }
+        _ => format!(
+            "{name} was told {told}, but in every place that is left for it it would have been {should}"
+        ),
     };
     (property, what)
 }

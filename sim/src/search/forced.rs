@@ -66,7 +66,8 @@ impl Forced {
         while fine < bad {
             let middle = fine.midpoint(bad);
             let is_early = |id: &usize| part.ground.ended(*id) <= ends[middle];
-            let (early, late): (Vec<usize>, Vec<usize>) = required.iter().partition(|id| is_early(id));
+            let (early, late): (Vec<usize>, Vec<usize>) =
+                required.iter().partition(|id| is_early(id));
             part.required = early;
             part.optional.clone_from(&optional);
             part.optional.extend(late);

@@ -92,7 +92,12 @@ mod tests {
             list.remove(taken);
             assert_eq!(numbers(&list), left);
         }
-        for (put, then) in [(2, [2].as_slice()), (0, &[2, 0]), (7, &[2, 7, 0]), (4, &[4, 2, 7, 0])] {
+        for (put, then) in [
+            (2, [2].as_slice()),
+            (0, &[2, 0]),
+            (7, &[2, 7, 0]),
+            (4, &[4, 2, 7, 0]),
+        ] {
             list.restore(put);
             assert_eq!(numbers(&list), then);
         }

@@ -129,7 +129,11 @@ fn solve<'h>(calls: &[Call<'h>], is_kept: impl Fn(usize) -> bool, budget: Budget
 }
 
 /// The same with the help of every user's part.
-fn solve_by_parts<'h>(calls: &[Call<'h>], mut ground: Ground<'_, 'h>, budget: Budget) -> Solved<'h> {
+fn solve_by_parts<'h>(
+    calls: &[Call<'h>],
+    mut ground: Ground<'_, 'h>,
+    budget: Budget,
+) -> Solved<'h> {
     let slices = Slice::all(calls);
     for slice in &slices {
         let part = Problem::new(&ground, Scope::Part(slice));

@@ -89,7 +89,8 @@ fn comment(history: &History, mut verdict: Verdict) -> Verdict {
                 );
             }
             verdict.explanation.push(
-                "clients alone could not tell: an order exists that explains all answers".to_owned(),
+                "clients alone could not tell: an order exists that explains all answers"
+                    .to_owned(),
             );
         }
         Settled::Open { .. } | Settled::Unreadable { .. } => verdict

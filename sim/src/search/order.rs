@@ -161,7 +161,9 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             let taken = revision.saturating_add(*due);
             (*probe, shown.saturating_sub(taken))
         });
-        search.room = room.filter(|(probe, _)| search.required.holds(*probe)).collect();
+        search.room = room
+            .filter(|(probe, _)| search.required.holds(*probe))
+            .collect();
         let found = search.run_from(state.clone());
         self.steps += search.steps;
         found
@@ -176,7 +178,9 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
         for rank in 0..self.ranking.len() {
             let number = self.ranking[rank];
             let part = &self.parts[number];
-            let Scope::Part(slice) = part.scope else { continue };
+            let Scope::Part(slice) = part.scope else {
+                continue;
+            };
             let until = if slice.changes_with(op) || slice.is_login(op) {
                 usize::MAX
             } else if takes_room {
@@ -255,13 +259,78 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             let doubtful: Vec<usize> = doubtful.copied().collect();
             let fails = |search: &mut Self, number: usize| {
                 let part = &search.parts[number];
-                matches!(search.search_rest(part, &state, usize::MAX), Found::Nothing(_))
+                matches!(
+                    search.search_rest(part, &state, usize::MAX),
+                    Found::Nothing(_)
+                )
             };
             if !doubtful.into_iter().any(|number| fails(self, number)) {
                 return;
             }
             frames.pop();
         }
+    }
+
+    /// Walks along an order that is known to be right, and says where the search would not have gone along it.
+    #[cfg(test)]
+    pub(super) fn follow(&mut self, order: &[usize]) -> Result<(), String> {
+        let mut state = State::default();
+        for id in order.iter().copied() {
+            let id = self.first_like(id);
+            let is_required = self.required.holds(id);
+            if self.placed[id] || !(is_required || self.optional.holds(id)) {
+                continue;
+            }
+            let after = match self.step(&state, id) {
+                Step::Wrong if is_required => {
+                    return Err(format!("wrong: {:?}", self.problem.call(id)));
+                }
+                Step::Same if self.must_change(id) => {
+                    return Err(format!("changes nothing: {:?}", self.problem.call(id)));
+                }
+                Step::Same if is_required => state.clone(),
+                Step::Wrong | Step::Same => continue,
+                // Behind the last revision that anybody saw, lost writes are left out.
+                Step::New(after) if !is_required && self.is_unseen(&state, &after) => continue,
+                Step::New(after) if self.permits(id, &state, &after) => after,
+                Step::New(_) => return Err(format!("not permitted: {:?}", self.problem.call(id))),
+            };
+            if self.problem.sent(id) > self.deadline() {
+                return Err(format!("too late: {:?}", self.problem.call(id)));
+            }
+            self.place(id);
+            state = after;
+            if !self.leaves_hope(id, &state) {
+                return Err(format!("no hope after {:?}", self.problem.call(id)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The first call that waits and is exactly like this one, if its answer is lost.
+    #[cfg(test)]
+    fn first_like(&self, id: usize) -> usize {
+        let call = self.problem.call(id);
+        if !matches!(call.told, Told::Unknown) || matches!(call.op, Op::Login { .. }) {
+            return id;
+        }
+        let is_like = |other: &usize| {
+            let known = self.required.holds(*other) || self.optional.holds(*other);
+            let other_call = self.problem.call(*other);
+            known
+                && !self.placed[*other]
+                && matches!(other_call.told, Told::Unknown)
+                && other_call.token == call.token
+                && other_call.op == call.op
+        };
+        (0..=id).find(is_like).unwrap_or(id)
+    }
+
+    #[cfg(test)]
+    fn is_unseen(&self, before: &State, after: &State) -> bool {
+        let revision = before.model.kv_revision();
+        let last = self.readers.keys().chain(self.writers.keys()).max();
+        after.model.kv_revision() != revision && last <= Some(&revision)
     }
 
     fn note_best(&mut self) {
@@ -362,7 +431,7 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
                 return false;
             }
             let is_known = self.writers.get(&revision) == Some(&id);
-            if !is_known && !self.problem.facts().leave_room(keys) {
+            if !is_known && !self.problem.facts().can_match(keys) {
                 return false;
             }
             if !is_known && self.writers.contains_key(&revision) {
@@ -447,8 +516,8 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             if let Step::New(after) = self.step(state, id)
                 && self.permits(id, state, &after)
             {
-                let helps = urgent
-                    .is_some_and(|urgent| !matches!(self.step(&after, urgent), Step::Wrong));
+                let helps =
+                    urgent.is_some_and(|urgent| !matches!(self.step(&after, urgent), Step::Wrong));
                 let op = self.problem.call(id).op;
                 let of_key = self.problem.facts().need(op, state.model.keys());
                 let of_part = wanted.get(&id).copied().unwrap_or(usize::MAX);
@@ -457,7 +526,8 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
         }
         found.sort_by_key(|(helps, need, _)| (*helps, *need));
         let bare = found.into_iter();
-        bare.map(|(_, Reverse((.., id)), after)| (id, after)).collect()
+        bare.map(|(_, Reverse((.., id)), after)| (id, after))
+            .collect()
     }
 
     /// The optional calls that some order of each user's part makes use of from here on, and by which event.
@@ -485,7 +555,9 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
         let key = self.placed_blend ^ state.fingerprint(self.problem.scope);
         let sets = self.memory.entry(key).or_default();
         let is_part = |part: &[u64], whole: &[u64]| {
-            part.iter().zip(whole).all(|(part, whole)| part & !whole == 0)
+            part.iter()
+                .zip(whole)
+                .all(|(part, whole)| part & !whole == 0)
         };
         if sets.iter().any(|seen| is_part(seen, &self.used)) {
             return false;
@@ -548,12 +620,18 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
         }
         let call = self.problem.call(id);
         match call.told {
-            Told::Done(Reply { auth: Some(auth), .. }) => {
+            Told::Done(Reply {
+                auth: Some(auth), ..
+            }) => {
                 count(&mut self.probes, auth.revision, waits);
                 self.watch(id, auth.revision, waits);
             }
             Told::Refused(Refusal::FutureRevision) => {
-                self.early = if waits { self.early + 1 } else { self.early - 1 };
+                self.early = if waits {
+                    self.early + 1
+                } else {
+                    self.early - 1
+                };
             }
             Told::Done(_) | Told::Unknown if always_counts(call.op) => {
                 let ended = self.problem.ended(id);

@@ -100,7 +100,7 @@ impl<'c, 'h> Ground<'c, 'h> {
                 _ => {}
             }
         }
-        ground.facts = Facts::of(calls, &ground.required, &ground.at);
+        ground.facts = Facts::of(calls, &ground.required, &ground.optional, &ground.at);
         ground.promote()?;
         ground.narrow()?;
         Ok(ground)
@@ -193,7 +193,10 @@ impl<'c, 'h> Ground<'c, 'h> {
                 }
             }
             let of_group = group.iter().map(|(_, _, id)| *id);
-            latest = latest.into_iter().chain(of_group).max_by_key(|id| self.calls[*id].sent);
+            latest = latest
+                .into_iter()
+                .chain(of_group)
+                .max_by_key(|id| self.calls[*id].sent);
         }
         let mut earliest = NEVER;
         for group in groups.iter().rev() {

@@ -22,7 +22,9 @@ impl<'h> Slice<'h> {
     pub(super) fn all(calls: &[Call<'h>]) -> Vec<Slice<'h>> {
         let mut found: BTreeMap<&str, BTreeSet<Option<&str>>> = BTreeMap::new();
         for call in calls {
-            let keys = found.entry(call.user).or_insert_with(|| BTreeSet::from([None]));
+            let keys = found
+                .entry(call.user)
+                .or_insert_with(|| BTreeSet::from([None]));
             keys.extend(key_of(call.op).map(Some));
         }
         let mut slices = Vec::new();
@@ -115,7 +117,10 @@ impl<'h> Slice<'h> {
             Told::Done(_) | Told::Refused(_) => match call.op {
                 Op::Login { user, .. } => user == self.user,
                 op if self.changes_with(op) || self.knows_conditions(op) => true,
-                op => self.knows_caller(call) && (self.key.is_none() || self.knows_rights(op) && is_data(op)),
+                op => {
+                    self.knows_caller(call)
+                        && (self.key.is_none() || self.knows_rights(op) && is_data(op))
+                }
             },
         }
     }

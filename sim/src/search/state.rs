@@ -41,7 +41,6 @@ struct Bound {
 pub(super) struct State {
     pub(super) model: Model,
     tokens: OrdMap<u64, Bound>,
-    tokens_blend: u128,
 }
 
 /// What comes of putting a call next.
@@ -60,11 +59,27 @@ impl State {
     pub(super) fn fingerprint(&self, scope: Scope<'_, '_>) -> u128 {
         match scope {
             Scope::Whole => {
-                let accounts = self.model.accounts().fingerprint();
-                accounts ^ self.model.keys().fingerprint() ^ self.tokens_blend
+                let accounts = self.model.accounts().timeless_fingerprint();
+                accounts ^ self.model.keys().fingerprint() ^ self.fingerprint_of_tokens()
             }
             Scope::Part(slice) => self.fingerprint_of(slice),
         }
+    }
+
+    /// Which tokens are alive, and what else their answers may tell. From which epoch each is makes no difference, because
+    /// an epoch never comes back.
+    fn fingerprint_of_tokens(&self) -> u128 {
+        let accounts = self.model.accounts();
+        let mut blend = Blend::of("tokens");
+        for (login, bound) in &self.tokens {
+            let is_alive = accounts.epoch(&bound.user) == Some(bound.epoch);
+            let was_off_since = accounts.epoch_floor() > bound.auth_revision;
+            let is_old = accounts.generation() > bound.generation;
+            let flags = [is_alive, was_off_since, is_old].map(u64::from);
+            blend.number(*login);
+            blend.number(flags[0] + 2 * flags[1] + 4 * flags[2]);
+        }
+        blend.finish()
     }
 
     /// A part never looks at auth revisions as such, only at which tokens are alive: so states that differ in the number
@@ -161,13 +176,20 @@ impl State {
             }
             Refusal::UserEmpty | Refusal::PermissionDenied => match self.admit(call, scope) {
                 // Where the scope does not know the rights, they may have been missing.
-                Ok(()) => refusal == Refusal::PermissionDenied && !scope.knows_rights(call.op) && accounts.is_enabled(),
+                Ok(()) => {
+                    refusal == Refusal::PermissionDenied
+                        && !scope.knows_rights(call.op)
+                        && accounts.is_enabled()
+                }
                 Err(found) => found == refusal,
             },
             // A condition of the call itself: whoever is told of it was allowed to ask.
             refusal => {
                 let may_ask = !knows_caller || self.admit(call, scope).is_ok();
-                may_ask && self.conditions(call, scope).is_none_or(|found| found == Err(refusal))
+                may_ask
+                    && self
+                        .conditions(call, scope)
+                        .is_none_or(|found| found == Err(refusal))
             }
         }
     }
@@ -207,7 +229,10 @@ impl State {
             Scope::Part(slice) if !slice.knows_caller(call) => true,
             _ => self.admit(call, scope).is_ok(),
         };
-        may_ask && self.conditions(call, scope).is_none_or(|found| found.is_ok())
+        may_ask
+            && self
+                .conditions(call, scope)
+                .is_none_or(|found| found.is_ok())
     }
 
     /// Whether the caller may ask at all, as far as the scope knows.
@@ -325,14 +350,13 @@ impl State {
             epoch,
             auth_revision: accounts.revision(),
             // Where nobody was told that it is old, its age makes no difference.
-            generation: if call.token_is_called_old { generation } else { 0 },
+            generation: if call.token_is_called_old {
+                generation
+            } else {
+                0
+            },
         };
         let mut after = self.clone();
-        let mut blend = Blend::of("bound");
-        for number in [call.number, epoch, bound.generation] {
-            blend.number(number);
-        }
-        after.tokens_blend ^= blend.finish();
         after.tokens.insert(call.number, bound);
         Step::New(after)
     }

@@ -96,11 +96,18 @@ struct Making {
     clients: Vec<Client>,
     events: Vec<Event>,
     values: u64,
+    order: Vec<u64>,
     size: Size,
 }
 
 /// Makes the history of a seed.
 pub fn make(seed: u64, size: Size) -> History {
+    make_with_order(seed, size).0
+}
+
+/// Makes the history of a seed; and says in which order the calls were decided: all that were answered, and of
+/// the others those that took effect.
+pub fn make_with_order(seed: u64, size: Size) -> (History, Vec<u64>) {
     let mut making = Making {
         random: Random(seed),
         model: Model::new(),
@@ -113,6 +120,7 @@ pub fn make(seed: u64, size: Size) -> History {
         clients: Vec::new(),
         events: Vec::new(),
         values: 0,
+        order: Vec::new(),
         size,
     };
     making.set_up();
@@ -125,10 +133,8 @@ pub fn make(seed: u64, size: Size) -> History {
         members: 3,
         ..Header::default()
     };
-    History {
-        header,
-        events: making.events,
-    }
+    let events = making.events;
+    (History { header, events }, making.order)
 }
 
 impl Making {
@@ -182,7 +188,11 @@ impl Making {
                     let first = self.travel();
                     // A lost call takes effect before its client gives up, or after, or never.
                     if !is_lost || self.random.chance(70) {
-                        let late = if is_lost && self.random.chance(30) { 20 } else { 1 };
+                        let late = if is_lost && self.random.chance(30) {
+                            20
+                        } else {
+                            1
+                        };
                         self.at(first * late, Stage::Decide(call), client);
                     }
                     let back = self.travel();
@@ -199,7 +209,11 @@ impl Making {
 
     /// How long one way takes: mostly a millisecond or two, sometimes much longer.
     fn travel(&mut self) -> u64 {
-        let most = if self.random.chance(10) { 20_000 } else { 2_000 };
+        let most = if self.random.chance(10) {
+            20_000
+        } else {
+            2_000
+        };
         200 + self.random.below(most)
     }
 
@@ -254,14 +268,18 @@ impl Making {
         let changed = self.model.accounts().generation() > open.generation;
         let answer = match &open.op {
             Op::Login { user, password } => self.log_in(call, user, password),
-            Op::Put { .. } | Op::Get { .. } if changed && self.random.chance(15) && self.is_good(&open) => {
+            Op::Put { .. } | Op::Get { .. }
+                if changed && self.random.chance(15) && self.is_good(&open) =>
+            {
                 Err(Refusal::OldRevision)
             }
             op => {
-                let caller = open.token.map_or(Caller::Anonymous, |login| Caller::Bearer {
-                    login,
-                    auth_revision: None,
-                });
+                let caller = open
+                    .token
+                    .map_or(Caller::Anonymous, |login| Caller::Bearer {
+                        login,
+                        auth_revision: None,
+                    });
                 match self.model.apply(self.index, caller, op) {
                     Err(_) if self.is_to_be_wrong(&open) => {
                         self.size.wrong = false;
@@ -271,6 +289,9 @@ impl Making {
                 }
             }
         };
+        if answer.is_ok() || !open.is_lost {
+            self.order.push(call);
+        }
         open.answer = Some(answer);
         self.open.insert(call, open);
     }
@@ -292,7 +313,8 @@ impl Making {
         if found.is_none_or(|found| found.password != password) {
             return Err(Refusal::AuthFailed);
         }
-        self.model.issue(self.index, call, user, password, self.index);
+        self.model
+            .issue(self.index, call, user, password, self.index);
         Ok(Reply::default())
     }
 

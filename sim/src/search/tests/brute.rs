@@ -62,7 +62,10 @@ fn extend(calls: &[Call<'_>], placed: &mut [bool], state: &State) -> bool {
     if waiting().all(|id| calls[id].outcome.is_none()) {
         return true;
     }
-    for id in waiting().filter(|id| calls[*id].sent < deadline).collect::<Vec<_>>() {
+    for id in waiting()
+        .filter(|id| calls[*id].sent < deadline)
+        .collect::<Vec<_>>()
+    {
         if let Some(next) = put(&calls[id], state) {
             placed[id] = true;
             let found = extend(calls, placed, &next);
@@ -82,10 +85,12 @@ fn put(call: &Call<'_>, state: &State) -> Option<State> {
     let answer = match call.op {
         Op::Login { user, password } => log_in(call.number, user, password, &mut next),
         op => {
-            let caller = call.token.map_or(Caller::Anonymous, |login| Caller::Bearer {
-                login,
-                auth_revision: None,
-            });
+            let caller = call
+                .token
+                .map_or(Caller::Anonymous, |login| Caller::Bearer {
+                    login,
+                    auth_revision: None,
+                });
             next.model.apply(position, caller, op)
         }
     };
@@ -148,7 +153,10 @@ fn log_in(number: u64, user: &str, password: &str, state: &mut State) -> Result<
     if !accounts.is_enabled() {
         return Err(Refusal::NotEnabled);
     }
-    if accounts.user(user).is_none_or(|user| user.password != password) {
+    if accounts
+        .user(user)
+        .is_none_or(|user| user.password != password)
+    {
         return Err(Refusal::AuthFailed);
     }
     let generation = accounts.generation();

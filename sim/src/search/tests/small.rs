@@ -72,9 +72,7 @@ pub(super) fn make(seed: u64) -> History {
 /// The same history with one thing changed; `None` if it has nothing of the kind.
 pub(super) fn mutate(mut history: History, random: &mut Random) -> Option<History> {
     let from = history.events.len() - usize::try_from(2 * CALLS).unwrap();
-    let is_end = |event: &Event| {
-        matches!(&event.what, What::Return { outcome, .. } if !matches!(outcome, Outcome::Unknown { .. }))
-    };
+    let is_end = |event: &Event| matches!(&event.what, What::Return { outcome, .. } if !matches!(outcome, Outcome::Unknown { .. }));
     let ends: Vec<usize> = (from..history.events.len())
         .filter(|at| is_end(&history.events[*at]))
         .collect();
@@ -133,7 +131,8 @@ fn move_up(history: &mut History, at: usize) {
     let What::Return { call, .. } = history.events[at].what else {
         return;
     };
-    let is_sending = |event: &Event| matches!(event.what, What::Invoke { call: sent, .. } if sent == call);
+    let is_sending =
+        |event: &Event| matches!(event.what, What::Invoke { call: sent, .. } if sent == call);
     let sent = history.events.iter().position(is_sending).unwrap();
     let moved = history.events.remove(at);
     history.events.insert(sent + 1, moved);
@@ -183,7 +182,10 @@ impl Small {
 
     fn send(&mut self, client: &str) -> Open {
         let op = self.op();
-        let is_admin = !matches!(op, Op::Put { .. } | Op::Get { .. } | Op::Delete { .. } | Op::Txn { .. });
+        let is_admin = !matches!(
+            op,
+            Op::Put { .. } | Op::Get { .. } | Op::Delete { .. } | Op::Txn { .. }
+        );
         let token = match op {
             Op::Login { .. } => None,
             _ if self.random.chance(6) => None,
@@ -220,10 +222,12 @@ impl Small {
         let answer = match &open.op {
             Op::Login { user, password } => self.log_in(open.number, user, password),
             op => {
-                let caller = open.token.map_or(Caller::Anonymous, |login| Caller::Bearer {
-                    login,
-                    auth_revision: None,
-                });
+                let caller = open
+                    .token
+                    .map_or(Caller::Anonymous, |login| Caller::Bearer {
+                        login,
+                        auth_revision: None,
+                    });
                 let is_data = matches!(op, Op::Put { .. } | Op::Get { .. });
                 let moved = self.model.accounts().generation() > open.generation;
                 let is_good = open.token.is_some_and(|login| self.model.is_alive(login));
@@ -252,10 +256,14 @@ impl Small {
         if !accounts.is_enabled() {
             return Err(Refusal::NotEnabled);
         }
-        if accounts.user(user).is_none_or(|user| user.password != password) {
+        if accounts
+            .user(user)
+            .is_none_or(|user| user.password != password)
+        {
             return Err(Refusal::AuthFailed);
         }
-        self.model.issue(self.index, number, user, password, self.index);
+        self.model
+            .issue(self.index, number, user, password, self.index);
         Ok(Reply::default())
     }
 
