@@ -1,11 +1,6 @@
 //! Real runs, of which the judge gets nothing but what clients saw: it must pass what is right, and find a planted bug
 //! that clients can see.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test stops at what it does not expect"
-)]
-
 use gatehouse::planted::Bug;
 use gatehouse_sim::checker::judge;
 use gatehouse_sim::history::{History, What};

@@ -160,11 +160,9 @@ impl<'h> Facts<'h> {
                 }
                 self.note_deletes(op, at);
             }
-            Op::Txn { .. } => {
-                if at.writes {
-                    self.note_puts(op, reply, at.revision.saturating_add(1));
-                    self.note_deletes(op, at);
-                }
+            Op::Txn { .. } if at.writes => {
+                self.note_puts(op, reply, at.revision.saturating_add(1));
+                self.note_deletes(op, at);
             }
             _ => {}
         }

@@ -10,7 +10,8 @@
 //!   that another call is known to have made.
 //! - A state that was reached before with the same calls and no more of the optional ones gives nothing new.
 //!
-//! The path is a list of frames, so that no history is too long for the stack.
+//! The path is a list of frames, so that no history is too long for the stack. The file is long because the path, what waits
+//! for a place and the look ahead into the parts read each other at every step.
 
 use super::calls::Told;
 use super::list::List;

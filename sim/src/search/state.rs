@@ -45,6 +45,10 @@ pub(super) struct State {
 
 /// What comes of putting a call next.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it lives for a moment, and a box would cost an allocation for each of millions of steps"
+)]
 pub(super) enum Step {
     /// It cannot have been answered like that here.
     Wrong,
