@@ -33,6 +33,8 @@ pub struct Accounts {
     roles: OrdMap<Text, Arc<Vec<Grant>>>,
     /// The fingerprints of all users and roles, blended.
     blend: u128,
+    /// The same, without the auth revisions that users carry.
+    timeless: u128,
 }
 
 impl Default for Accounts {
@@ -45,6 +47,7 @@ impl Default for Accounts {
             users: OrdMap::new(),
             roles: OrdMap::new(),
             blend: 0,
+            timeless: 0,
         }
     }
 }
@@ -68,6 +71,16 @@ impl Accounts {
     /// Auth revision after the last AuthDisable; no epoch lies below it.
     pub fn epoch_floor(&self) -> u64 {
         self.epoch_floor
+    }
+
+    /// The same of two states that differ at most in which changes made their epochs: for whoever knows which tokens are
+    /// alive, those are equal.
+    pub fn timeless_fingerprint(&self) -> u128 {
+        let mut blend = Blend::of("accounts");
+        blend.number(u64::from(self.enabled));
+        blend.number(self.revision);
+        blend.number(self.generation);
+        self.timeless ^ blend.finish()
     }
 
     /// The user of this name.
@@ -350,11 +363,13 @@ impl Accounts {
     /// Puts a user in place of the one of that name, or removes it.
     fn set_user(&mut self, name: &str, user: Option<User>) {
         if let Some(old) = self.users.get(name) {
-            self.blend ^= user_fingerprint(name, old);
+            self.blend ^= user_fingerprint(name, old, old.renewed);
+            self.timeless ^= user_fingerprint(name, old, 0);
         }
         match user {
             Some(user) => {
-                self.blend ^= user_fingerprint(name, &user);
+                self.blend ^= user_fingerprint(name, &user, user.renewed);
+                self.timeless ^= user_fingerprint(name, &user, 0);
                 self.users.insert(name.into(), Arc::new(user));
             }
             None => {
@@ -367,10 +382,12 @@ impl Accounts {
     fn set_role(&mut self, name: &str, grants: Option<Vec<Grant>>) {
         if let Some(old) = self.roles.get(name) {
             self.blend ^= role_fingerprint(name, old);
+            self.timeless ^= role_fingerprint(name, old);
         }
         match grants {
             Some(grants) => {
                 self.blend ^= role_fingerprint(name, &grants);
+                self.timeless ^= role_fingerprint(name, &grants);
                 self.roles.insert(name.into(), Arc::new(grants));
             }
             None => {
@@ -391,11 +408,11 @@ fn refuse_if(condition: bool, refusal: Refusal) -> Result<(), Refusal> {
     if condition { Err(refusal) } else { Ok(()) }
 }
 
-fn user_fingerprint(name: &str, user: &User) -> u128 {
+fn user_fingerprint(name: &str, user: &User, renewed: u64) -> u128 {
     let mut blend = Blend::of("user");
     blend.text(name);
     blend.text(&user.password);
-    blend.number(user.renewed);
+    blend.number(renewed);
     for role in &user.roles {
         blend.text(role);
     }

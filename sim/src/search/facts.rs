@@ -28,9 +28,31 @@ pub(super) struct Facts<'h> {
     writes: Vec<i64>,
     /// Those calls, by revision.
     writers: BTreeMap<i64, usize>,
+    /// Whether a call of unknown outcome may write several keys at once, so that revisions and writes are not one to one.
+    is_blurred: bool,
     /// By revision: the pairs that it wrote, as far as they were seen.
     wrote: BTreeMap<i64, BTreeMap<&'h str, &'h Pair>>,
 }
+
+/// Revisions after `low` and up to `high`, and the unknown writes to one key among them.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    low: i64,
+    high: i64,
+    unknown: Unknown,
+}
+
+/// Unknown writes to a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unknown {
+    /// Puts, as the versions tell.
+    Exactly(i64),
+    /// Whatever was written was deleted, or not seen.
+    Any,
+}
+
+/// How many revisions ahead writes are matched.
+const AHEAD: i64 = 300;
 
 /// How much an unknown write is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,7 +74,12 @@ pub(super) struct Orphan {
 
 impl<'h> Facts<'h> {
     /// Collects what the answers of the required calls tell; `at` says where each stands.
-    pub(super) fn of(calls: &[Call<'h>], required: &[usize], at: &[Option<At>]) -> Facts<'h> {
+    pub(super) fn of(
+        calls: &[Call<'h>],
+        required: &[usize],
+        optional: &[usize],
+        at: &[Option<At>],
+    ) -> Facts<'h> {
         let mut facts = Facts::default();
         for call in calls {
             facts.name_keys(call.op);
@@ -67,6 +94,7 @@ impl<'h> Facts<'h> {
             }
         }
         facts.writes.sort_unstable();
+        facts.is_blurred = optional.iter().any(|id| writes_several(calls[*id].op));
         let seen = facts.keys.iter().flat_map(|(key, known)| {
             let pairs = known.seen.values().flatten();
             pairs.map(move |pair| (pair.mod_revision, *key, *pair))
@@ -194,36 +222,91 @@ impl<'h> Facts<'h> {
         self.writes.sort_unstable();
     }
 
-    /// Whether the revisions that nobody is known to have made are enough for all writes that were not seen themselves,
-    /// but must have come.
-    pub(super) fn leave_room(&self, keys: &Keyspace) -> bool {
-        let revision = keys.revision();
-        let mut needed: Vec<(i64, i64)> = Vec::new();
-        for (name, known) in &self.keys {
-            let next = known.seen.range(revision..).next();
-            let (Some(pair), Some((at, seen))) = (keys.pair(name), next) else {
-                continue;
-            };
-            match seen {
-                Some(seen) if seen.create_revision == pair.create_revision => {
-                    needed.push((seen.mod_revision, self.missing(known, pair, seen)));
-                }
-                _ => {
-                    let last = seen.map_or(*at, |seen| seen.create_revision);
-                    let range = (Bound::Excluded(revision), Bound::Included(last));
-                    if last > revision && known.deletes.range(range).next().is_none() {
-                        needed.push((last, 1));
-                    }
-                }
-            }
+    /// Whether the revisions that nobody is known to have made and the writes that nobody saw can be matched: each such
+    /// write must have one of these revisions, and each of these revisions must be some write's.
+    pub(super) fn can_match(&self, keys: &Keyspace) -> bool {
+        if self.is_blurred {
+            return true;
         }
-        needed.retain(|(_, count)| *count > 0);
+        let from = keys.revision();
+        let mut spans = Vec::new();
+        for (name, known) in &self.keys {
+            self.spans(known, keys.pair(name), from, &mut spans);
+        }
+        // Two one-sided matchings make a two-sided one (Mendelsohn and Dulmage), so each side is looked at alone.
+        self.have_revisions(from, &spans) && self.have_writes(from, &spans)
+    }
+
+    /// Cuts what is known of a key after a revision into spans of revisions, each with the unknown writes in it.
+    fn spans(&self, known: &Known<'_>, pair: Option<&Pair>, from: i64, spans: &mut Vec<Stretch>) {
+        let ahead = known.seen.range(from..from.saturating_add(AHEAD));
+        let (mut last, mut low) = (pair, from);
+        for (at, seen) in ahead {
+            // Nothing was written between the pair that was seen and when that was.
+            let high = seen.map_or(*at, |seen| seen.mod_revision);
+            let unknown = match (last, seen) {
+                (Some(last), Some(seen)) if last.create_revision == seen.create_revision => {
+                    Unknown::Exactly(self.missing(known, last, seen).max(0))
+                }
+                _ => Unknown::Any,
+            };
+            if high > low {
+                spans.push(Stretch { low, high, unknown });
+            }
+            (last, low) = (*seen, (*at).max(low));
+        }
+        let high = i64::MAX;
+        let unknown = Unknown::Any;
+        spans.push(Stretch { low, high, unknown });
+    }
+
+    /// Whether every write that must have come can have a revision of its own.
+    fn have_revisions(&self, from: i64, spans: &[Stretch]) -> bool {
+        let mut needed: Vec<(i64, i64)> = spans
+            .iter()
+            .filter_map(|span| match span.unknown {
+                Unknown::Exactly(count) if count > 0 => Some((span.high, count)),
+                _ => None,
+            })
+            .collect();
         needed.sort_unstable();
         let mut sum = 0_i64;
         needed.iter().all(|(by, count)| {
             sum = sum.saturating_add(*count);
-            sum <= self.unmade(revision, *by)
+            sum <= self.unmade(from, *by)
         })
+    }
+
+    /// Whether every revision up to the last that is known, and that no known call made, can be some unknown write's.
+    fn have_writes(&self, from: i64, spans: &[Stretch]) -> bool {
+        let last = self.writes.last().copied().unwrap_or(from);
+        let last = last.min(from.saturating_add(AHEAD));
+        let mut left: Vec<i64> = spans
+            .iter()
+            .map(|span| match span.unknown {
+                Unknown::Exactly(count) => count,
+                Unknown::Any => i64::MAX,
+            })
+            .collect();
+        for revision in from.saturating_add(1)..=last {
+            if self.writes.binary_search(&revision).is_ok() {
+                continue;
+            }
+            let holds = |number: &usize| {
+                let span = spans[*number];
+                span.low < revision && revision <= span.high && left[*number] > 0
+            };
+            let open = (0..spans.len()).filter(holds);
+            // Where any write may be, one is; else the one that can wait least.
+            let is_any = |number: usize| spans[number].unknown == Unknown::Any;
+            let chosen = open.min_by_key(|number| (!is_any(*number), spans[*number].high));
+            match chosen {
+                None => return false,
+                Some(number) if !is_any(number) => left[number] -= 1,
+                Some(_) => {}
+            }
+        }
+        true
     }
 
     /// Takes note of the content of a range in the state of a revision.
@@ -396,6 +479,17 @@ fn for_each_written(op: &Op, each: &mut dyn FnMut(&str, &str)) {
         }
         _ => {}
     }
+}
+
+/// Whether the call can write more than one key.
+fn writes_several(op: &Op) -> bool {
+    let mut written = BTreeSet::new();
+    let mut is_range = false;
+    for_each_written(op, &mut |key, range_end| {
+        is_range |= !range_end.is_empty();
+        written.insert(key.to_owned());
+    });
+    is_range || written.len() > 1
 }
 
 /// Whether the call can write this value to this key.

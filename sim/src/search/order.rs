@@ -10,7 +10,8 @@
 //!   that another call is known to have made.
 //! - A state that was reached before with the same calls and no more of the optional ones gives nothing new.
 //!
-//! The path is a list of frames, so that no history is too long for the stack.
+//! The path is a list of frames, so that no history is too long for the stack. The file is long because the path, what waits
+//! for a place and the look ahead into the parts read each other at every step.
 
 mod placing;
 
@@ -272,6 +273,68 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
         }
     }
 
+    /// Walks along an order that is known to be right, and says where the search would not have gone along it.
+    #[cfg(test)]
+    pub(super) fn follow(&mut self, order: &[usize]) -> Result<(), String> {
+        let mut state = State::default();
+        for id in order.iter().copied() {
+            let id = self.first_like(id);
+            let is_required = self.required.holds(id);
+            if self.placed[id] || !(is_required || self.optional.holds(id)) {
+                continue;
+            }
+            let after = match self.step(&state, id) {
+                Step::Wrong if is_required => {
+                    return Err(format!("wrong: {:?}", self.problem.call(id)));
+                }
+                Step::Same if self.must_change(id) => {
+                    return Err(format!("changes nothing: {:?}", self.problem.call(id)));
+                }
+                Step::Same if is_required => state.clone(),
+                Step::Wrong | Step::Same => continue,
+                // Behind the last revision that anybody saw, lost writes are left out.
+                Step::New(after) if !is_required && self.is_unseen(&state, &after) => continue,
+                Step::New(after) if self.permits(id, &state, &after) => after,
+                Step::New(_) => return Err(format!("not permitted: {:?}", self.problem.call(id))),
+            };
+            if self.problem.sent(id) > self.deadline() {
+                return Err(format!("too late: {:?}", self.problem.call(id)));
+            }
+            self.place(id);
+            state = after;
+            if !self.leaves_hope(id, &state) {
+                return Err(format!("no hope after {:?}", self.problem.call(id)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The first call that waits and is exactly like this one, if its answer is lost.
+    #[cfg(test)]
+    fn first_like(&self, id: usize) -> usize {
+        let call = self.problem.call(id);
+        if !matches!(call.told, Told::Unknown) || matches!(call.op, Op::Login { .. }) {
+            return id;
+        }
+        let is_like = |other: &usize| {
+            let known = self.required.holds(*other) || self.optional.holds(*other);
+            let other_call = self.problem.call(*other);
+            known
+                && !self.placed[*other]
+                && matches!(other_call.told, Told::Unknown)
+                && other_call.token == call.token
+                && other_call.op == call.op
+        };
+        (0..=id).find(is_like).unwrap_or(id)
+    }
+
+    #[cfg(test)]
+    fn is_unseen(&self, before: &State, after: &State) -> bool {
+        let revision = before.model.kv_revision();
+        let last = self.readers.keys().chain(self.writers.keys()).max();
+        after.model.kv_revision() != revision && last <= Some(&revision)
+    }
+
     fn note_best(&mut self) {
         let required = self.problem.required.len() - self.ends.len();
         if required > self.best_required || self.best.is_empty() {
@@ -370,7 +433,7 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
                 return false;
             }
             let is_known = self.writers.get(&revision) == Some(&id);
-            if !is_known && !self.problem.facts().leave_room(keys) {
+            if !is_known && !self.problem.facts().can_match(keys) {
                 return false;
             }
             if !is_known && self.writers.contains_key(&revision) {

@@ -100,7 +100,7 @@ impl<'c, 'h> Ground<'c, 'h> {
                 _ => {}
             }
         }
-        ground.facts = Facts::of(calls, &ground.required, &ground.at);
+        ground.facts = Facts::of(calls, &ground.required, &ground.optional, &ground.at);
         ground.promote()?;
         ground.narrow()?;
         Ok(ground)

@@ -41,14 +41,13 @@ struct Bound {
 pub(super) struct State {
     pub(super) model: Model,
     tokens: OrdMap<u64, Bound>,
-    tokens_blend: u128,
 }
 
 /// What comes of putting a call next.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
-    reason = "a step is taken apart where it is made; a box would be allocated millions of times"
+    reason = "it lives for a moment, and a box would cost an allocation for each of millions of steps"
 )]
 pub(super) enum Step {
     /// It cannot have been answered like that here.
@@ -64,11 +63,27 @@ impl State {
     pub(super) fn fingerprint(&self, scope: Scope<'_, '_>) -> u128 {
         match scope {
             Scope::Whole => {
-                let accounts = self.model.accounts().fingerprint();
-                accounts ^ self.model.keys().fingerprint() ^ self.tokens_blend
+                let accounts = self.model.accounts().timeless_fingerprint();
+                accounts ^ self.model.keys().fingerprint() ^ self.fingerprint_of_tokens()
             }
             Scope::Part(slice) => self.fingerprint_of(slice),
         }
+    }
+
+    /// Which tokens are alive, and what else their answers may tell. From which epoch each is makes no difference, because
+    /// an epoch never comes back.
+    fn fingerprint_of_tokens(&self) -> u128 {
+        let accounts = self.model.accounts();
+        let mut blend = Blend::of("tokens");
+        for (login, bound) in &self.tokens {
+            let is_alive = accounts.epoch(&bound.user) == Some(bound.epoch);
+            let was_off_since = accounts.epoch_floor() > bound.auth_revision;
+            let is_old = accounts.generation() > bound.generation;
+            let flags = [is_alive, was_off_since, is_old].map(u64::from);
+            blend.number(*login);
+            blend.number(flags[0] + 2 * flags[1] + 4 * flags[2]);
+        }
+        blend.finish()
     }
 
     /// A part never looks at auth revisions as such, only at which tokens are alive: so states that differ in the number
@@ -346,11 +361,6 @@ impl State {
             },
         };
         let mut after = self.clone();
-        let mut blend = Blend::of("bound");
-        for number in [call.number, epoch, bound.generation] {
-            blend.number(number);
-        }
-        after.tokens_blend ^= blend.finish();
         after.tokens.insert(call.number, bound);
         Step::New(after)
     }

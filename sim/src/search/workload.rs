@@ -97,11 +97,18 @@ struct Making {
     clients: Vec<Client>,
     events: Vec<Event>,
     values: u64,
+    order: Vec<u64>,
     size: Size,
 }
 
 /// Makes the history of a seed.
 pub fn make(seed: u64, size: Size) -> History {
+    make_with_order(seed, size).0
+}
+
+/// Makes the history of a seed; and says in which order the calls were decided: all that were answered, and of
+/// the others those that took effect.
+pub fn make_with_order(seed: u64, size: Size) -> (History, Vec<u64>) {
     let mut making = Making {
         random: Random(seed),
         model: Model::new(),
@@ -114,6 +121,7 @@ pub fn make(seed: u64, size: Size) -> History {
         clients: Vec::new(),
         events: Vec::new(),
         values: 0,
+        order: Vec::new(),
         size,
     };
     making.set_up();
@@ -126,10 +134,8 @@ pub fn make(seed: u64, size: Size) -> History {
         members: 3,
         ..Header::default()
     };
-    History {
-        header,
-        events: making.events,
-    }
+    let events = making.events;
+    (History { header, events }, making.order)
 }
 
 impl Making {
@@ -284,6 +290,9 @@ impl Making {
                 }
             }
         };
+        if answer.is_ok() || !open.is_lost {
+            self.order.push(call);
+        }
         open.answer = Some(answer);
         self.open.insert(call, open);
     }

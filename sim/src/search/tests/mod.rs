@@ -3,4 +3,5 @@
 
 mod agreement;
 mod brute;
+mod shortcuts;
 mod small;
