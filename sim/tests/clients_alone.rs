@@ -1,5 +1,10 @@
 //! Runs judged by what clients saw alone: everything that members recorded is taken out of the history first.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test stops at what it does not expect"
+)]
+
 use gatehouse::planted::Bug;
 use gatehouse_sim::checker::judge;
 use gatehouse_sim::history::{History, What};
