@@ -8,9 +8,8 @@
 use super::calls::{Call, NEVER, Told};
 use super::order::{Budget, Found, Search};
 use super::problem::{Contradiction, Ground, Problem};
-use super::slice::Slice;
 use super::state::{Scope, State, Step};
-use super::{PART, Proof, describe};
+use super::{Proof, describe};
 use crate::history::Op;
 use crate::model::Refusal;
 use std::collections::BTreeSet;
@@ -33,20 +32,8 @@ pub(super) fn explain(calls: &[Call<'_>], proof: &Proof<'_>, budget: Budget) -> 
     match proof {
         Proof::Contradiction(contradiction) => of_contradiction(calls, contradiction),
         Proof::Part(slice) => of_search(calls, Scope::Part(slice), budget),
-        // A part, if one is enough, is soon searched, and says more plainly what is wrong.
-        Proof::Whole => match slice_without_order(calls) {
-            Some(slice) => of_search(calls, Scope::Part(&slice), budget),
-            None => of_search(calls, Scope::Whole, budget),
-        },
+        Proof::Whole => of_search(calls, Scope::Whole, budget),
     }
-}
-
-fn slice_without_order<'h>(calls: &[Call<'h>]) -> Option<Slice<'h>> {
-    let ground = Ground::new(calls, |_| true).ok()?;
-    Slice::all(calls).into_iter().find(|slice| {
-        let part = Problem::new(&ground, Scope::Part(slice));
-        matches!(Search::new(&part, &[], PART).run(), Found::Nothing(_))
-    })
 }
 
 fn of_contradiction(calls: &[Call<'_>], contradiction: &Contradiction) -> Explanation {
