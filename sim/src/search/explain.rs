@@ -112,10 +112,7 @@ fn of_search<'h>(calls: &[Call<'h>], scope: Scope<'_, 'h>, budget: Budget) -> Ex
             "their times and answers contradict each other".to_owned(),
         ),
     };
-    let mut lines = vec![format!(
-        "{} calls cannot be put in order, whatever became of the others:",
-        kept.len()
-    )];
+    let mut lines = vec![format!("{} calls cannot be put in order:", kept.len())];
     lines.extend(kept.iter().map(|id| format!("  {}", line(&calls[*id]))));
     lines.push(how_far(calls, &shrinking.deepest, &set));
     if let Some(next) = next {
@@ -270,7 +267,7 @@ impl Shrinking<'_, '_, '_> {
 /// The calls with the answers of only those in the set: a call whose answer does not count may have had any.
 fn lost_but<'h>(calls: &[Call<'h>], set: &BTreeSet<usize>) -> Vec<Call<'h>> {
     let lost = |(id, call): (usize, &Call<'h>)| match call.told {
-        Told::Done(_) | Told::Refused(_) if !set.contains(&id) => Call {
+        Told::Done(_) | Told::Refused(_) | Told::Nothing if !set.contains(&id) => Call {
             told: Told::Unknown,
             ..*call
         },

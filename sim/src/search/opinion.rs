@@ -76,8 +76,8 @@ fn comment(history: &History, mut verdict: Verdict) -> Verdict {
     match settle(history, SECOND) {
         Settled::Impossible(found) => {
             verdict.explanation.push(format!(
-                "no order of the calls explains this, even without the members' records; the smallest set that has none \
-                 is {}",
+                "no order of the calls explains this, even without the members' records; the smallest set \
+                 found that has none is {}",
                 numbers(&found.calls)
             ));
             verdict.explanation.extend(found.lines);

@@ -58,13 +58,13 @@ fn a_token_for_the_old_password_must_not_work() {
     breaks(
         &history,
         "P6",
-        &[alice, change, write],
+        &[root, alice, change, write],
         &["no order of the calls", "invalid auth token", "[P6]"],
     );
     explains(
         &history,
         &[
-            "3 calls cannot be put in order",
+            "4 calls cannot be put in order",
             "change-password alice",
             "alice has password `new`",
             "next would be call",
