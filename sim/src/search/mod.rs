@@ -3,7 +3,7 @@
 //! have.
 //!
 //! Stages: [`calls`] reads what clients saw; [`problem`] says which calls must have a place and between which events, with
-//! the help of [`facts`] about keys; [`slice`] cuts out what concerns one user, where a contradiction shows soonest, and
+//! the help of [`facts`] about keys; [`mod@slice`] cuts out what concerns one user, where a contradiction shows soonest, and
 //! [`forced`] finds there what must have happened; [`order`] searches; [`state`] says what is right where; [`local`] looks
 //! at reads that need not be up to date; [`explain`] says in words why there is no order; [`opinion`] is what the judge
 //! asks.
