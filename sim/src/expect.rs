@@ -54,7 +54,7 @@ impl Seen {
                 Outcome::Refused { code, .. } if login && code != "Unavailable" => {
                     seen.logins_refused += 1
                 }
-                Outcome::Ok(_) if is_kv(op) => seen.allowed += 1,
+                Outcome::Ok(_) if op.is_data() => seen.allowed += 1,
                 Outcome::Refused { code, .. } if code == "PermissionDenied" => seen.denied += 1,
                 _ => {}
             }
@@ -91,13 +91,6 @@ impl Seen {
             )
         })
     }
-}
-
-fn is_kv(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Put { .. } | Op::Get { .. } | Op::Delete { .. } | Op::Txn { .. }
-    )
 }
 
 /// The longest time that a client which retries went without an answer.

@@ -465,6 +465,35 @@ pub enum Op {
     },
 }
 
+impl Op {
+    /// Whether it asks for keys, so that it may stand in a transaction.
+    pub fn is_data(&self) -> bool {
+        matches!(
+            self,
+            Op::Put { .. } | Op::Get { .. } | Op::Delete { .. } | Op::Txn { .. }
+        )
+    }
+
+    /// Whether it asks for a member's own state, which may be old. A transaction that only compares needs no barrier either.
+    pub fn is_local(&self) -> bool {
+        let is_local_get = |op: &Op| {
+            matches!(
+                op,
+                Op::Get {
+                    serializable: true,
+                    ..
+                }
+            )
+        };
+        match self {
+            Op::Txn {
+                success, failure, ..
+            } => success.iter().chain(failure).all(is_local_get),
+            op => is_local_get(op),
+        }
+    }
+}
+
 /// One comparison of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

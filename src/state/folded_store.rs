@@ -2,6 +2,8 @@
 //! log is what a member would find on its disk.
 
 use super::{Applied, Image, KvRevision, Meta, ValueError, Values, Write};
+#[cfg(madsim)]
+use super::{ApplyError, Caller, Command, Identity, Op, Response, State};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
@@ -47,6 +49,23 @@ impl Values for FoldedStore {
             cause: "no such version".to_owned(),
         })
     }
+}
+
+/// Applies `op` as the cluster itself, which nobody refuses for what it may do.
+#[cfg(madsim)]
+pub(super) fn apply_as_cluster(state: &mut State, op: Op) -> Result<Response, ApplyError> {
+    let index = state.meta().applied_index + 1;
+    let caller = Caller {
+        identity: Identity::Internal,
+        auth_revision: 0,
+    };
+    let command = Command {
+        request_id: index,
+        caller,
+        op,
+    };
+    let applied = state.apply(index, 1, Some(command), &FoldedStore::default());
+    applied.unwrap().result
 }
 
 fn fold<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) {

@@ -66,22 +66,7 @@ impl Call<'_> {
 
     /// Whether the call asks for a member's own state, which may be old.
     pub(super) fn is_serializable(&self) -> bool {
-        match self.op {
-            Op::Get { serializable, .. } => *serializable,
-            // A transaction that only compares needs no barrier either.
-            Op::Txn {
-                success, failure, ..
-            } => success.iter().chain(failure).all(|op| {
-                matches!(
-                    op,
-                    Op::Get {
-                        serializable: true,
-                        ..
-                    }
-                )
-            }),
-            _ => false,
-        }
+        self.op.is_local()
     }
 
     /// Whether the call can be answered without an entry.

@@ -24,7 +24,7 @@ impl Model {
             .filter(|_| self.is_alive(login))
             .ok_or(Refusal::InvalidToken)?;
         let stamped = auth_revision.unwrap_or(self.accounts.revision());
-        if is_data(op) && stamped < self.accounts.revision() {
+        if op.is_data() && stamped < self.accounts.revision() {
             return Err(Refusal::OldRevision);
         }
         if self.accounts.may(&token.user, op) {
@@ -42,7 +42,7 @@ impl Accounts {
             Op::AuthStatus {} | Op::Login { .. } => true,
             Op::UserGet { user: other } if other == user => self.user(user).is_some(),
             Op::RoleGet { role } if self.holds(user, role) => true,
-            _ if is_data(op) => self.may_touch(user, op),
+            _ if op.is_data() => self.may_touch(user, op),
             _ => self.is_admin(user),
         }
     }
@@ -72,12 +72,4 @@ impl Accounts {
             _ => false,
         }
     }
-}
-
-/// Whether the call touches keys, so that the entry's auth revision counts.
-fn is_data(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Put { .. } | Op::Get { .. } | Op::Delete { .. } | Op::Txn { .. }
-    )
 }

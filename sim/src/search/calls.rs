@@ -176,21 +176,7 @@ fn note_deaths(calls: &mut [Call<'_>], rules: TokenRules) {
 impl Call<'_> {
     /// Whether a member answers it from its own state, which may be old.
     pub(super) fn is_local(&self) -> bool {
-        let is_local_get = |op: &Op| {
-            matches!(
-                op,
-                Op::Get {
-                    serializable: true,
-                    ..
-                }
-            )
-        };
-        match self.op {
-            Op::Txn {
-                success, failure, ..
-            } => success.iter().chain(failure).all(is_local_get),
-            op => is_local_get(op),
-        }
+        self.op.is_local()
     }
 
     /// Whether it can change nothing, whatever the state.

@@ -6,7 +6,7 @@
 use super::calls::{Call, NEVER, Told};
 use super::facts::{Facts, Orphan};
 use super::forced::Forced;
-use super::state::{Scope, is_data};
+use super::state::Scope;
 use crate::history::{Op, Reply};
 use std::collections::BTreeMap;
 
@@ -310,7 +310,7 @@ fn can_matter(call: &Call<'_>) -> bool {
 /// Where an answer says that its call stands.
 fn at(op: &Op, reply: &Reply) -> Option<At> {
     // A login is in two places, and the model does not say from which its answer's header is.
-    if matches!(op, Op::Login { .. }) || (!is_data(op) && reply.revision == 0) {
+    if matches!(op, Op::Login { .. }) || (!op.is_data() && reply.revision == 0) {
         return None;
     }
     let writes = changed(op, reply);

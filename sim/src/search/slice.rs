@@ -2,7 +2,6 @@
 //! make it harder to find an order. If the part has none, the whole has none.
 
 use super::calls::{Call, Told};
-use super::state::is_data;
 use crate::history::Op;
 use crate::model::{Refusal, Span};
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,7 +78,7 @@ impl<'h> Slice<'h> {
 
     /// Whether the slice knows all rights that the call needs.
     pub(super) fn knows_rights(&self, op: &Op) -> bool {
-        !is_data(op) || (self.key.is_some() && key_of(op) == self.key)
+        !op.is_data() || (self.key.is_some() && key_of(op) == self.key)
     }
 
     /// Whether the call is a login of the slice's user.
@@ -108,7 +107,7 @@ impl<'h> Slice<'h> {
     pub(super) fn concerns(&self, call: &Call<'_>, happened: bool) -> bool {
         match call.told {
             Told::Nothing => false,
-            Told::Unknown if happened && is_data(call.op) => {
+            Told::Unknown if happened && call.op.is_data() => {
                 self.knows_caller(call) && self.knows_rights(call.op)
             }
             // Somebody may present its token all the same.
@@ -120,7 +119,7 @@ impl<'h> Slice<'h> {
                 op if self.changes_with(op) || self.knows_conditions(op) => true,
                 op => {
                     self.knows_caller(call)
-                        && (self.key.is_none() || self.knows_rights(op) && is_data(op))
+                        && (self.key.is_none() || self.knows_rights(op) && op.is_data())
                 }
             },
         }

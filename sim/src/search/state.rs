@@ -276,7 +276,7 @@ impl State {
         // Cheap, and in a long history nearly always the answer.
         let revision = self.model.kv_revision();
         if let (Scope::Whole, Some(told)) = (scope, told)
-            && (told.revision != 0 || is_data(call.op))
+            && (told.revision != 0 || call.op.is_data())
             && told.revision != revision
             && told.revision != revision.saturating_add(1)
         {
@@ -364,12 +364,4 @@ impl State {
         after.tokens.insert(call.number, bound);
         Step::New(after)
     }
-}
-
-/// Whether the call touches keys.
-pub(super) fn is_data(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Put { .. } | Op::Get { .. } | Op::Delete { .. } | Op::Txn { .. }
-    )
 }

@@ -73,25 +73,11 @@ impl AuthStore {
 #[cfg(test)]
 mod tests {
     use crate::planted::{Bug, plant};
-    use crate::state::folded_store::FoldedStore;
+    use crate::state::folded_store::{FoldedStore, apply_as_cluster};
     use crate::state::*;
 
-    /// Applies `op` as the cluster itself.
     fn apply(state: &mut State, op: Op) -> Response {
-        let index = state.meta().applied_index + 1;
-        let caller = Caller {
-            identity: Identity::Internal,
-            auth_revision: 0,
-        };
-        let command = Command {
-            request_id: index,
-            caller,
-            op,
-        };
-        let applied = state
-            .apply(index, 1, Some(command), &FoldedStore::default())
-            .unwrap();
-        applied.result.unwrap()
+        apply_as_cluster(state, op).unwrap()
     }
 
     /// A login whose password was compared before it was changed.

@@ -98,23 +98,8 @@ impl AuthStore {
 #[cfg(test)]
 mod tests {
     use crate::planted::{Bug, plant};
-    use crate::state::folded_store::FoldedStore;
+    use crate::state::folded_store::apply_as_cluster as apply;
     use crate::state::*;
-
-    fn apply(state: &mut State, op: Op) -> Result<Response, ApplyError> {
-        let index = state.meta().applied_index + 1;
-        let caller = Caller {
-            identity: Identity::Internal,
-            auth_revision: 0,
-        };
-        let command = Command {
-            request_id: index,
-            caller,
-            op,
-        };
-        let applied = state.apply(index, 1, Some(command), &FoldedStore::default());
-        applied.unwrap().result
-    }
 
     /// A state with auth on and three tokens of one user, of log indices 1 to 3, under a limit of three for each user.
     fn three_tokens(bug: Option<Bug>) -> State {

@@ -30,18 +30,11 @@ pub(super) fn check(field: &str, op: &Op, depth: usize) -> Checked {
             );
         }
         for op in branch {
-            if !is_data(op) {
+            if !op.is_data() {
                 return wrong(field, "a transaction holds put, get, delete and txn only");
             }
             check(field, op, depth + 1)?;
         }
     }
     Ok(())
-}
-
-fn is_data(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Put { .. } | Op::Get { .. } | Op::Delete { .. } | Op::Txn { .. }
-    )
 }
