@@ -2,6 +2,8 @@
 //! tells where a write stands whose own answer was lost, and where nothing can have been written to a key. All of it
 //! follows from the answers of calls that must have a place; a search that heeds it meets contradictions early.
 
+mod matching;
+
 use super::calls::{Call, Told};
 use super::problem::At;
 use crate::history::{Op, Pair, Reply};
@@ -33,26 +35,6 @@ pub(super) struct Facts<'h> {
     /// By revision: the pairs that it wrote, as far as they were seen.
     wrote: BTreeMap<i64, BTreeMap<&'h str, &'h Pair>>,
 }
-
-/// Revisions after `low` and up to `high`, and the unknown writes to one key among them.
-#[derive(Clone, Copy, Debug)]
-struct Stretch {
-    low: i64,
-    high: i64,
-    unknown: Unknown,
-}
-
-/// Unknown writes to a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unknown {
-    /// Puts, as the versions tell.
-    Exactly(i64),
-    /// Whatever was written was deleted, or not seen.
-    Any,
-}
-
-/// How many revisions ahead writes are matched.
-const AHEAD: i64 = 300;
 
 /// How much an unknown write is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -160,9 +142,23 @@ impl<'h> Facts<'h> {
                 }
                 self.note_deletes(op, at);
             }
-            Op::Txn { .. } if at.writes => {
-                self.note_puts(op, reply, at.revision.saturating_add(1));
-                self.note_deletes(op, at);
+            Op::Txn {
+                success, failure, ..
+            } => {
+                let branch = if reply.succeeded == Some(true) {
+                    success
+                } else {
+                    failure
+                };
+                let each = branch.iter().zip(&reply.responses);
+                // What reads after a write sees that.
+                for (op, reply) in each.take_while(|(op, _)| matches!(op, Op::Get { .. })) {
+                    self.take(op, reply, at);
+                }
+                if at.writes {
+                    self.note_puts(op, reply, at.revision.saturating_add(1));
+                    self.note_deletes(op, at);
+                }
             }
             _ => {}
         }
@@ -220,93 +216,6 @@ impl<'h> Facts<'h> {
             }
         }
         self.writes.sort_unstable();
-    }
-
-    /// Whether the revisions that nobody is known to have made and the writes that nobody saw can be matched: each such
-    /// write must have one of these revisions, and each of these revisions must be some write's.
-    pub(super) fn can_match(&self, keys: &Keyspace) -> bool {
-        if self.is_blurred {
-            return true;
-        }
-        let from = keys.revision();
-        let mut spans = Vec::new();
-        for (name, known) in &self.keys {
-            self.spans(known, keys.pair(name), from, &mut spans);
-        }
-        // Two one-sided matchings make a two-sided one (Mendelsohn and Dulmage), so each side is looked at alone.
-        self.have_revisions(from, &spans) && self.have_writes(from, &spans)
-    }
-
-    /// Cuts what is known of a key after a revision into spans of revisions, each with the unknown writes in it.
-    fn spans(&self, known: &Known<'_>, pair: Option<&Pair>, from: i64, spans: &mut Vec<Stretch>) {
-        let ahead = known.seen.range(from..from.saturating_add(AHEAD));
-        let (mut last, mut low) = (pair, from);
-        for (at, seen) in ahead {
-            // Nothing was written between the pair that was seen and when that was.
-            let high = seen.map_or(*at, |seen| seen.mod_revision);
-            let unknown = match (last, seen) {
-                (Some(last), Some(seen)) if last.create_revision == seen.create_revision => {
-                    Unknown::Exactly(self.missing(known, last, seen).max(0))
-                }
-                _ => Unknown::Any,
-            };
-            if high > low {
-                spans.push(Stretch { low, high, unknown });
-            }
-            (last, low) = (*seen, (*at).max(low));
-        }
-        let high = i64::MAX;
-        let unknown = Unknown::Any;
-        spans.push(Stretch { low, high, unknown });
-    }
-
-    /// Whether every write that must have come can have a revision of its own.
-    fn have_revisions(&self, from: i64, spans: &[Stretch]) -> bool {
-        let mut needed: Vec<(i64, i64)> = spans
-            .iter()
-            .filter_map(|span| match span.unknown {
-                Unknown::Exactly(count) if count > 0 => Some((span.high, count)),
-                _ => None,
-            })
-            .collect();
-        needed.sort_unstable();
-        let mut sum = 0_i64;
-        needed.iter().all(|(by, count)| {
-            sum = sum.saturating_add(*count);
-            sum <= self.unmade(from, *by)
-        })
-    }
-
-    /// Whether every revision up to the last that is known, and that no known call made, can be some unknown write's.
-    fn have_writes(&self, from: i64, spans: &[Stretch]) -> bool {
-        let last = self.writes.last().copied().unwrap_or(from);
-        let last = last.min(from.saturating_add(AHEAD));
-        let mut left: Vec<i64> = spans
-            .iter()
-            .map(|span| match span.unknown {
-                Unknown::Exactly(count) => count,
-                Unknown::Any => i64::MAX,
-            })
-            .collect();
-        for revision in from.saturating_add(1)..=last {
-            if self.writes.binary_search(&revision).is_ok() {
-                continue;
-            }
-            let holds = |number: &usize| {
-                let span = spans[*number];
-                span.low < revision && revision <= span.high && left[*number] > 0
-            };
-            let open = (0..spans.len()).filter(holds);
-            // Where any write may be, one is; else the one that can wait least.
-            let is_any = |number: usize| spans[number].unknown == Unknown::Any;
-            let chosen = open.min_by_key(|number| (!is_any(*number), spans[*number].high));
-            match chosen {
-                None => return false,
-                Some(number) if !is_any(number) => left[number] -= 1,
-                Some(_) => {}
-            }
-        }
-        true
     }
 
     /// Takes note of the content of a range in the state of a revision.

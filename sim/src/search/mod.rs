@@ -148,15 +148,45 @@ fn solve_by_parts<'h>(
         .map(|slice| Problem::new(&ground, Scope::Part(slice)))
         .collect();
     let whole = Problem::new(&ground, Scope::Whole);
-    match Search::new(&whole, &parts, budget).run() {
-        Found::Order(order) => Solved::Order(order),
-        Found::Nothing(_) => Solved::Nothing(Proof::Whole),
-        Found::OverBudget(best) => Solved::OverBudget {
-            ordered: best.iter().filter(|id| whole.is_required(**id)).count(),
-            required: whole.required.len(),
-        },
-    }
+    search_varied(&whole, &parts, budget)
 }
+
+/// Searches again and again, each time with the alternatives in another order. One search can be lost behind an early
+/// choice for longer than many take that choose otherwise; and what any of them proves is proved.
+fn search_varied<'h>(
+    whole: &Problem<'_, '_, 'h>,
+    parts: &[Problem<'_, '_, 'h>],
+    budget: Budget,
+) -> Solved<'h> {
+    let (mut left, mut ordered) = (budget.steps, 0);
+    for attempt in 0_u64.. {
+        let steps = match attempt {
+            0 => FIRST,
+            // Mostly short ones, and of twice the length half as many (Luby's sequence but for order).
+            _ => AGAIN << attempt.trailing_zeros(),
+        };
+        let steps = steps.min(left);
+        let mut search = Search::new(whole, parts, Budget { steps, ..budget }).varied(attempt);
+        match search.run() {
+            Found::Order(order) => return Solved::Order(order),
+            Found::Nothing(_) => return Solved::Nothing(Proof::Whole),
+            Found::OverBudget(best) => {
+                let required = best.iter().filter(|id| whole.is_required(**id)).count();
+                ordered = ordered.max(required);
+            }
+        }
+        left = left.saturating_sub(search.steps().max(1));
+        if left == 0 {
+            break;
+        }
+    }
+    let required = whole.required.len();
+    Solved::OverBudget { ordered, required }
+}
+
+/// Steps of the first search, and of the shortest of those that follow.
+const FIRST: u64 = 2_000_000;
+const AGAIN: u64 = 500_000;
 
 /// Budget for a first look at the whole.
 const GLANCE: Budget = Budget {

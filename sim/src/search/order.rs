@@ -13,14 +13,15 @@
 //! The path is a list of frames, so that no history is too long for the stack. The file is long because the path, what waits
 //! for a place and the look ahead into the parts read each other at every step.
 
+mod candidates;
 mod placing;
 
 use super::calls::Told;
 use super::list::List;
 use super::problem::Problem;
 use super::state::{Scope, State, Step};
+use super::workload::Random;
 use crate::history::Op;
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How much a search may do before it gives up. Counted, never timed, so that the same history gets the same answer.
@@ -60,8 +61,8 @@ struct Frame {
     state: State,
     /// Calls placed when it was reached.
     length: usize,
-    /// Alternatives that are left, best last.
-    left: Vec<(usize, State)>,
+    /// Alternatives that are left, best last: the call, whether it changes anything, and the state after it.
+    left: Vec<(usize, bool, State)>,
     /// Whether the optional calls have been looked at.
     widened: bool,
 }
@@ -80,15 +81,19 @@ pub(super) struct Search<'p, 'g, 'c, 'h> {
     readers: BTreeMap<i64, u32>,
     /// The required call that makes the revision after each.
     writers: BTreeMap<i64, usize>,
+    /// In a part: unplaced required calls at each place among the revisions.
+    ranks: BTreeMap<(i64, bool), u32>,
     /// Unplaced required calls at each auth revision.
     probes: BTreeMap<u64, u32>,
     /// Unplaced required calls that were told that a revision is yet to come.
     early: u32,
     /// Auth changes that certainly come before each unplaced probe and still wait: by the probe, with its auth revision.
     due: BTreeMap<usize, (u64, u64)>,
-    /// In a part: how many optional auth changes fit in before each probe, and how many have been made.
+    /// In a part: how many auth changes that nobody reckons with fit in before each probe, and how many have been made.
     room: BTreeMap<usize, u64>,
     uses: u64,
+    /// Of each placed call, whether it is one of these.
+    spent: Vec<bool>,
     /// What concerns each user, to be looked at after each step that touches it.
     parts: &'p [Problem<'g, 'c, 'h>],
     /// The numbers of the parts, in the order in which they are looked at.
@@ -103,6 +108,8 @@ pub(super) struct Search<'p, 'g, 'c, 'h> {
     budget: Budget,
     best: Vec<usize>,
     best_required: usize,
+    /// What varies the order in which alternatives are tried; nothing, for the order that is best on the whole.
+    luck: Option<Random>,
 }
 
 impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
@@ -122,11 +129,13 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             ends: BTreeSet::new(),
             readers: BTreeMap::new(),
             writers: BTreeMap::new(),
+            ranks: BTreeMap::new(),
             probes: BTreeMap::new(),
             early: 0,
             due: BTreeMap::new(),
             room: BTreeMap::new(),
             uses: 0,
+            spent: Vec::new(),
             parts,
             ranking: (0..parts.len()).collect(),
             movers: BTreeMap::new(),
@@ -137,6 +146,7 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             budget,
             best: Vec::new(),
             best_required: 0,
+            luck: None,
         };
         // Probes last: they count what waits before them.
         let (probes, others): (Vec<usize>, Vec<usize>) = problem
@@ -199,6 +209,12 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
         true
     }
 
+    /// The same search with alternatives tried in an order of its own.
+    pub(super) fn varied(mut self, attempt: u64) -> Self {
+        self.luck = (attempt > 0).then_some(Random(attempt));
+        self
+    }
+
     /// Steps taken so far.
     pub(super) fn steps(&self) -> u64 {
         self.steps
@@ -219,12 +235,12 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
                 return Found::Order(std::mem::take(&mut self.order));
             }
             if hopeful && self.is_new(&state) {
-                let left = self.next_required(&state);
+                let (left, widened) = self.candidates(&state);
                 frames.push(Frame {
                     state,
                     length: self.order.len(),
                     left,
-                    widened: false,
+                    widened,
                 });
             }
             loop {
@@ -235,8 +251,8 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
                     return Found::Nothing(std::mem::take(&mut self.best));
                 };
                 self.back_to(frame.length);
-                if let Some((id, next)) = frame.left.pop() {
-                    self.place(id);
+                if let Some((id, changes, next)) = frame.left.pop() {
+                    self.place(id, changes);
                     state = self.settle(next);
                     hopeful = self.leaves_hope(id, &state);
                     break;
@@ -283,24 +299,24 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             if self.placed[id] || !(is_required || self.optional.holds(id)) {
                 continue;
             }
-            let after = match self.step(&state, id) {
+            let (changes, after) = match self.step(&state, id) {
                 Step::Wrong if is_required => {
                     return Err(format!("wrong: {:?}", self.problem.call(id)));
                 }
                 Step::Same if self.must_change(id) => {
                     return Err(format!("changes nothing: {:?}", self.problem.call(id)));
                 }
-                Step::Same if is_required => state.clone(),
+                Step::Same if is_required => (false, state.clone()),
                 Step::Wrong | Step::Same => continue,
                 // Behind the last revision that anybody saw, lost writes are left out.
                 Step::New(after) if !is_required && self.is_unseen(&state, &after) => continue,
-                Step::New(after) if self.permits(id, &state, &after) => after,
+                Step::New(after) if self.permits(id, &state, &after) => (true, after),
                 Step::New(_) => return Err(format!("not permitted: {:?}", self.problem.call(id))),
             };
             if self.problem.sent(id) > self.deadline() {
                 return Err(format!("too late: {:?}", self.problem.call(id)));
             }
-            self.place(id);
+            self.place(id, changes);
             state = after;
             if !self.leaves_hope(id, &state) {
                 return Err(format!("no hope after {:?}", self.problem.call(id)));
@@ -375,13 +391,13 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
                 match self.step(&state, id) {
                     Step::Wrong => {}
                     Step::Same if !self.may_matter_later(id) => {
-                        self.place(id);
+                        self.place(id, false);
                         moved = true;
                     }
                     Step::Same => {}
                     Step::New(after) => {
                         if self.permits(id, &state, &after) && self.is_free(id, &state, &after) {
-                            self.place(id);
+                            self.place(id, true);
                             state = after;
                             moved = true;
                         }
@@ -417,7 +433,12 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
     fn fits_revision(&self, id: usize, state: &State) -> bool {
         match (self.problem.scope, self.problem.at(id)) {
             (Scope::Whole, Some(at)) => at.revision == state.model.kv_revision(),
-            _ => true,
+            // A part counts no revisions, but keeps to their order.
+            (Scope::Part(_), Some(at)) => {
+                let first = self.ranks.first_key_value();
+                first.is_none_or(|(first, _)| *first >= (at.revision, at.writes))
+            }
+            (_, None) => true,
         }
     }
 
@@ -454,7 +475,7 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             return true;
         }
         let sent_before = |probe: &usize| self.problem.ended(id) < self.problem.sent(*probe);
-        let waits = self.required.holds(id) && always_counts(self.problem.call(id).op);
+        let waits = self.required.holds(id) && self.counts(id);
         !self.probes.contains_key(&revision)
             && self.due.iter().all(|(probe, (shown, due))| {
                 let due = due - u64::from(waits && sent_before(probe));
@@ -462,9 +483,9 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
             })
     }
 
-    /// Whether one more optional auth change can come before every probe that waits.
+    /// Whether one more such auth change can come before every probe that waits.
     fn has_room(&self, id: usize) -> bool {
-        if !self.optional.holds(id) || !uses_up(self.problem.call(id).op) {
+        if !self.would_spend(id) {
             return true;
         }
         let mut waiting = self.room.iter().filter(|(probe, _)| !self.placed[**probe]);
@@ -478,78 +499,6 @@ impl<'p, 'g, 'c, 'h> Search<'p, 'g, 'c, 'h> {
         }
         let movers = self.movers.get(&id);
         movers.is_some_and(|movers| movers.iter().all(|mover| self.placed[*mover]))
-    }
-
-    /// Required calls that may come next and change the state, the most urgent last.
-    fn next_required(&mut self, state: &State) -> Vec<(usize, State)> {
-        let mut found = Vec::new();
-        let deadline = self.deadline();
-        let mut next = self.required.first();
-        while let Some(id) = next.filter(|id| self.problem.sent(*id) < deadline) {
-            next = self.required.after(id);
-            if !self.fits_revision(id, state) {
-                continue;
-            }
-            match self.step(state, id) {
-                Step::New(after) if self.permits(id, state, &after) => found.push((id, after)),
-                // It can stand here and do nothing.
-                Step::Same if !self.must_change(id) => found.push((id, state.clone())),
-                _ => {}
-            }
-        }
-        found.sort_by_key(|(id, _)| Reverse((self.problem.ended(*id), *id)));
-        found
-    }
-
-    /// Optional calls that may come next, the most useful last: those that make way for the most urgent call, and of
-    /// these what will be needed soonest.
-    fn next_optional(&mut self, state: &State) -> Vec<(usize, State)> {
-        let mut found = Vec::new();
-        let deadline = self.deadline();
-        let urgent = self.ends.first().map(|(_, id)| *id);
-        let wanted = self.wanted(state);
-        let mut next = self.optional.first();
-        while let Some(id) = next.filter(|id| self.problem.sent(*id) < deadline) {
-            next = self.optional.after(id);
-            let twin = self.problem.twin[id].filter(|twin| self.optional.holds(*twin));
-            if twin.is_some_and(|twin| !self.placed[twin]) {
-                continue;
-            }
-            if let Step::New(after) = self.step(state, id)
-                && self.permits(id, state, &after)
-            {
-                let helps =
-                    urgent.is_some_and(|urgent| !matches!(self.step(&after, urgent), Step::Wrong));
-                let op = self.problem.call(id).op;
-                let of_key = self.problem.facts().need(op, state.model.keys());
-                let of_part = wanted.get(&id).copied().unwrap_or(usize::MAX);
-                found.push((helps, Reverse((of_key, of_part, id)), after));
-            }
-        }
-        found.sort_by_key(|(helps, need, _)| (*helps, *need));
-        let bare = found.into_iter();
-        bare.map(|(_, Reverse((.., id)), after)| (id, after))
-            .collect()
-    }
-
-    /// The optional calls that some order of each user's part makes use of from here on, and by which event.
-    fn wanted(&mut self, state: &State) -> BTreeMap<usize, usize> {
-        let mut wanted = BTreeMap::new();
-        let until = self.deadline().saturating_add(AHEAD);
-        for part in self.parts {
-            let found = self.search_rest(part, state, until);
-            let Found::Order(order) = found else { continue };
-            let mut deadline = usize::MAX;
-            for id in order.into_iter().rev() {
-                if self.required.holds(id) {
-                    deadline = self.problem.ended(id);
-                } else {
-                    let by = wanted.entry(id).or_insert(deadline);
-                    *by = deadline.min(*by);
-                }
-            }
-        }
-        wanted
     }
 
     /// Whether nothing as good as this state has been reached before; from now on it has.

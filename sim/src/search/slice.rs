@@ -13,11 +13,16 @@ pub(super) struct Slice<'h> {
     /// The key. Without one, only whether the user's tokens are good counts, and what it may do as an administrator.
     pub(super) key: Option<&'h str>,
     roles: BTreeSet<&'h str>,
+    /// Whether it is about its one role, with everything that is granted to it, and about nobody in particular.
+    is_role: bool,
 }
 
+/// The user of a slice that is about a role: nobody can be called that.
+const NOBODY: &str = "\0";
+
 impl<'h> Slice<'h> {
-    /// The slices of a history: for every user that a token names, and for nobody, one without a key and one for every
-    /// key that its calls name.
+    /// The slices of a history: for every role; and for every user that a token names, and for nobody, one without a key
+    /// and one for every key that its calls name.
     pub(super) fn all(calls: &[Call<'h>]) -> Vec<Slice<'h>> {
         let mut found: BTreeMap<&str, BTreeSet<Option<&str>>> = BTreeMap::new();
         for call in calls {
@@ -26,7 +31,7 @@ impl<'h> Slice<'h> {
                 .or_insert_with(|| BTreeSet::from([None]));
             keys.extend(key_of(call.op).map(Some));
         }
-        let mut slices = Vec::new();
+        let mut slices = Slice::of_roles(calls);
         for (user, keys) in found {
             let given = calls.iter().filter_map(|call| match call.op {
                 Op::GrantRole { user: to, role } if to == user => Some(role.as_str()),
@@ -37,9 +42,25 @@ impl<'h> Slice<'h> {
                 user,
                 key,
                 roles: roles.clone(),
+                is_role: false,
             }));
         }
         slices
+    }
+
+    fn of_roles(calls: &[Call<'h>]) -> Vec<Slice<'h>> {
+        let named = calls.iter().filter_map(|call| match call.op {
+            Op::RoleAdd { role } => Some(role.as_str()),
+            _ => None,
+        });
+        let named: BTreeSet<&str> = named.collect();
+        let slices = named.into_iter().map(|role| Slice {
+            user: NOBODY,
+            key: None,
+            roles: BTreeSet::from([role]),
+            is_role: true,
+        });
+        slices.collect()
     }
 
     /// The roles that the user may ever have, in order.
@@ -72,8 +93,10 @@ impl<'h> Slice<'h> {
 
     /// Whether a right to the range is a right to the slice's key.
     fn is_reached(&self, key: &str, range_end: &str) -> bool {
-        self.key
-            .is_some_and(|own| Span::new(key, range_end).contains(own))
+        self.is_role
+            || self
+                .key
+                .is_some_and(|own| Span::new(key, range_end).contains(own))
     }
 
     /// Whether the slice knows all rights that the call needs.
@@ -92,14 +115,15 @@ impl<'h> Slice<'h> {
             Op::AuthEnable {} => false, // They are root's.
             Op::AuthStatus {} | Op::UserList {} | Op::RoleList {} => true,
             Op::UserGet { user } => user == self.user,
-            Op::RoleGet { .. } => false, // It lists what other keys are about.
+            // It lists what other keys are about, too.
+            Op::RoleGet { role } => self.is_role && self.roles.contains(role.as_str()),
             op => self.changes_with(op),
         }
     }
 
     /// Whether the slice knows who the caller is.
     pub(super) fn knows_caller(&self, call: &Call<'_>) -> bool {
-        call.token.is_none() || call.user == self.user
+        !self.is_role && (call.token.is_none() || call.user == self.user)
     }
 
     /// Whether the call has any place in the slice. `happened`: although its answer is lost, it is known to have taken

@@ -2,19 +2,23 @@
 //! taken back.
 
 use super::super::calls::Told;
+use super::super::state::Scope;
 use super::{Search, always_counts, uses_up};
 use crate::history::{Op, Reply};
 use crate::model::{Blend, Refusal};
 use std::collections::BTreeMap;
 
 impl Search<'_, '_, '_, '_> {
-    pub(super) fn place(&mut self, id: usize) {
+    /// Gives the call its place, where it changes the state or not.
+    pub(super) fn place(&mut self, id: usize, changes: bool) {
+        let spends = changes && self.would_spend(id);
         self.placed[id] = true;
         self.order.push(id);
+        self.spent.push(spends);
+        self.uses += u64::from(spends);
         if self.optional.holds(id) {
             self.optional.remove(id);
             self.used[id / 64] |= 1 << (id % 64);
-            self.uses += u64::from(uses_up(self.problem.call(id).op));
         } else {
             self.required.remove(id);
             self.expect(id, false);
@@ -26,10 +30,10 @@ impl Search<'_, '_, '_, '_> {
         while self.order.len() > length {
             let Some(id) = self.order.pop() else { return };
             self.placed[id] = false;
+            self.uses -= u64::from(self.spent.pop().unwrap_or_default());
             if self.optional.holds(id) {
                 self.optional.restore(id);
                 self.used[id / 64] &= !(1 << (id % 64));
-                self.uses -= u64::from(uses_up(self.problem.call(id).op));
             } else {
                 self.required.restore(id);
                 self.expect(id, true);
@@ -47,6 +51,9 @@ impl Search<'_, '_, '_, '_> {
             self.ends.insert(end);
         } else {
             self.ends.remove(&end);
+        }
+        if let (Scope::Part(_), Some(at)) = (self.problem.scope, self.problem.at(id)) {
+            count(&mut self.ranks, (at.revision, at.writes), waits);
         }
         match self.problem.at(id) {
             Some(at) if at.writes && waits => {
@@ -73,7 +80,7 @@ impl Search<'_, '_, '_, '_> {
                     self.early - 1
                 };
             }
-            Told::Done(_) | Told::Unknown if always_counts(call.op) => {
+            Told::Done(_) | Told::Unknown if self.counts(id) => {
                 let ended = self.problem.ended(id);
                 for (probe, (_, due)) in &mut self.due {
                     if ended < self.problem.sent(*probe) {
@@ -85,6 +92,17 @@ impl Search<'_, '_, '_, '_> {
         }
     }
 
+    /// Whether the call, if it changes anything, adds one to the auth revision that nobody has reckoned with.
+    pub(super) fn would_spend(&self, id: usize) -> bool {
+        uses_up(self.problem.call(id).op) && (self.optional.holds(id) || !self.counts(id))
+    }
+
+    /// Whether the call, once accepted, adds one to the auth revision wherever it stands.
+    pub(super) fn counts(&self, id: usize) -> bool {
+        let op = self.problem.call(id).op;
+        always_counts(op) || (self.problem.is_certain(id) && uses_up(op))
+    }
+
     /// Takes note that a probe of the auth revision waits, or has its place.
     pub(super) fn watch(&mut self, probe: usize, revision: u64, waits: bool) {
         if !waits {
@@ -94,7 +112,7 @@ impl Search<'_, '_, '_, '_> {
         let sent = self.problem.sent(probe);
         let due = self.problem.required.iter().filter(|id| {
             let call = self.problem.call(**id);
-            let counts = !matches!(call.told, Told::Refused(_)) && always_counts(call.op);
+            let counts = !matches!(call.told, Told::Refused(_)) && self.counts(**id);
             counts && !self.placed[**id] && self.problem.ended(**id) < sent
         });
         self.due.insert(probe, (revision, due.count() as u64));

@@ -2,7 +2,7 @@
 //! a make-believe cluster decided the calls.
 
 use super::super::forced::Forced;
-use super::super::order::{Budget, Search};
+use super::super::order::{Budget, Found, Search};
 use super::super::problem::{Ground, Problem};
 use super::super::slice::Slice;
 use super::super::state::Scope;
@@ -49,6 +49,70 @@ fn the_order_that_was_can_be_followed() {
 }
 
 #[test]
+fn the_order_that_was_can_be_followed_where_a_third_is_lost() {
+    for seed in 1..=6 {
+        let size = Size {
+            clients: 16,
+            calls: 800,
+            unknown_percent: 33,
+            wrong: false,
+        };
+        can_be_followed(seed, size);
+    }
+}
+
+#[test]
+fn a_search_with_luck_comes_to_the_same() {
+    let (mut ordered, mut impossible) = (0, 0);
+    for seed in 1..=60 {
+        let size = Size {
+            clients: 4,
+            calls: 40,
+            unknown_percent: 25,
+            wrong: seed % 2 == 0,
+        };
+        let history = make(seed, size);
+        let calls = calls::read(&history).unwrap();
+        let Ok(ground) = Ground::new(&calls, |_| true) else {
+            continue;
+        };
+        let whole = Problem::new(&ground, Scope::Whole);
+        let plain = Search::new(&whole, &[], BUDGET).run();
+        for attempt in 1..=5 {
+            let varied = Search::new(&whole, &[], BUDGET).varied(attempt).run();
+            match (&plain, &varied) {
+                (Found::Order(_), Found::Order(_)) => ordered += 1,
+                (Found::Nothing(_), Found::Nothing(_)) => impossible += 1,
+                other => panic!("seed {seed}, attempt {attempt}: {other:?}"),
+            }
+        }
+    }
+    assert!(ordered >= 100 && impossible >= 20, "{ordered} {impossible}");
+}
+
+/// What a third of lost answers used to keep open, each for another reason: roles that are shown, deletions that must have
+/// been, grants that count, and the order of revisions within a user's part.
+#[test]
+fn a_third_of_lost_answers_is_settled() {
+    for seed in [3, 10, 12] {
+        let mut size = Size {
+            clients: 16,
+            calls: 2_000,
+            unknown_percent: 33,
+            wrong: false,
+        };
+        let settled = settle(&make(seed, size), BUDGET);
+        assert_eq!(settled, Settled::Ordered, "seed {seed}");
+        size.wrong = true;
+        let settled = settle(&make(seed, size), BUDGET);
+        assert!(
+            matches!(settled, Settled::Impossible(_)),
+            "seed {seed}: {settled:?}"
+        );
+    }
+}
+
+#[test]
 fn right_histories_are_never_called_impossible() {
     let mut ordered = 0;
     for seed in 1..=30 {
@@ -64,7 +128,7 @@ fn right_histories_are_never_called_impossible() {
             other => panic!("seed {seed}: {other:?}"),
         }
     }
-    assert!(ordered >= 25, "{ordered}");
+    assert!(ordered >= 29, "{ordered}");
 }
 
 #[test]
@@ -83,5 +147,5 @@ fn a_wrong_decision_is_found_and_explained() {
             found += 1;
         }
     }
-    assert!(found >= 5, "{found}");
+    assert!(found >= 9, "{found}");
 }
