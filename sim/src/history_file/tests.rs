@@ -319,123 +319,121 @@ fn fields_that_an_event_does_not_have_are_refused() {
     }
 }
 
+/// Claims that the last line is refused, where its field's value begins.
+#[track_caller]
+fn refused(lines: &[&str], field: &str, expected: &str) {
+    let last = lines.last().unwrap();
+    let name = format!("\"{field}\":");
+    let column = last.find(&name).unwrap() + name.len() + 1;
+    let expected = format!(":{}:{column}: {expected}", lines.len() + 1);
+    check(&[&[HEADER], lines].concat(), &expected);
+}
+
+fn invoke(call: u64, client: &str, more: &str) -> String {
+    event(&format!(
+        r#""invoke","call":{call},"client":"{client}","member":1,"op":{{"do":"auth-enable"}}{more}"#
+    ))
+}
+
+fn login() -> String {
+    event(
+        r#""invoke","call":2,"client":"b","member":1,"op":{"do":"login","user":"u","password":"p"}"#,
+    )
+}
+
 #[test]
-fn events_out_of_order_are_refused() {
+fn calls_out_of_order_are_refused() {
+    let early = r#"{"at_us":4,"event":"healed"}"#;
+    let odd = INVOKE.replace(
+        r#"{"do":"auth-enable"}"#,
+        r#"{"do":"txn","success":[{"do":"auth-enable"}]}"#,
+    );
+    let next = invoke(2, "a", "");
+    let with_token_1 = invoke(2, "b", r#","token":1"#);
+    let with_token_2 = invoke(3, "c", r#","token":2"#);
+    let too_soon = "call 3 carries the token of call 2 before that has ended";
+    let rows: [(&[&str], &str, &str); 9] = [
+        (&[RETURN], "call", "call 1 ends before it was sent"),
+        (&[INVOKE, INVOKE], "call", "call 1 is sent a second time"),
+        (
+            &[INVOKE, RETURN, RETURN],
+            "call",
+            "call 1 ends a second time",
+        ),
+        (
+            &[INVOKE, early],
+            "at_us",
+            "time goes back: 4 µs after 5 µs; the events are not in order",
+        ),
+        (
+            &[INVOKE, &next],
+            "client",
+            "a sends call 2 while it waits for call 1",
+        ),
+        (
+            &[INVOKE, &with_token_1],
+            "token",
+            "call 2 carries the token of call 1, which is no login",
+        ),
+        (&[&with_token_2], "token", too_soon),
+        (&[&login(), &with_token_2], "token", too_soon),
+        (
+            &[&odd],
+            "op",
+            "the transaction of call 1 holds more than data calls",
+        ),
+    ];
+    for (lines, field, expected) in rows {
+        refused(lines, field, expected);
+    }
+}
+
+#[test]
+fn records_that_fit_to_no_call_are_refused() {
     let proposed = event(r#""proposed","member":2,"call":1,"request_id":9"#);
     let served = event(r#""served","member":2,"call":1,"index":9"#);
     let applied = event(
         r#""applied","member":1,"index":2,"term":1,"request_id":9,"kind":"put","user":"","header_auth_revision":0,"decision":"ok","auth_revision":1,"auth_enabled":false,"kv_revision":2,"digest":1"#,
     );
-    let invoke = |call: u64, client: &str, more: &str| {
-        event(&format!(
-            r#""invoke","call":{call},"client":"{client}","member":1,"op":{{"do":"auth-enable"}}{more}"#
-        ))
-    };
-    let login = event(
-        r#""invoke","call":2,"client":"b","member":1,"op":{"do":"login","user":"u","password":"p"}"#,
-    );
     let other = event(r#""proposed","member":1,"call":2,"request_id":9"#);
-    let early = r#"{"at_us":4,"event":"healed"}"#;
     let elsewhere = event(r#""proposed","member":3,"call":1,"request_id":9"#);
     let not_there = event(r#""served","member":1,"call":1,"index":9"#);
-    let note = applied.replace("}", r#","tokens":[{"login_index":1}]}"#);
-    let odd = INVOKE.replace(
-        r#"{"do":"auth-enable"}"#,
-        r#"{"do":"txn","success":[{"do":"auth-enable"}]}"#,
-    );
-    let rows: [(&[&str], (&str, &str)); 16] = [
-        (&[RETURN], ("call", "call 1 ends before it was sent")),
+    let note = applied.replace('}', r#","tokens":[{"login_index":1}]}"#);
+    let rows: [(&[&str], &str, &str); 7] = [
         (
             &[&proposed],
-            ("call", "call 1 is proposed before it was sent"),
+            "call",
+            "call 1 is proposed before it was sent",
         ),
-        (
-            &[&served],
-            ("call", "call 1 is answered before it was sent"),
-        ),
-        (&[INVOKE, INVOKE], ("call", "call 1 is sent a second time")),
-        (
-            &[INVOKE, RETURN, RETURN],
-            ("call", "call 1 ends a second time"),
-        ),
-        (
-            &[INVOKE, early],
-            (
-                "at_us",
-                "time goes back: 4 µs after 5 µs; the events are not in order",
-            ),
-        ),
-        (
-            &[INVOKE, &invoke(2, "a", "")],
-            ("client", "a sends call 2 while it waits for call 1"),
-        ),
-        (
-            &[INVOKE, &invoke(2, "b", r#","token":1"#)],
-            (
-                "token",
-                "call 2 carries the token of call 1, which is no login",
-            ),
-        ),
-        (
-            &[&invoke(3, "c", r#","token":2"#)],
-            (
-                "token",
-                "call 3 carries the token of call 2 before that has ended",
-            ),
-        ),
-        (
-            &[&login, &invoke(3, "c", r#","token":2"#)],
-            (
-                "token",
-                "call 3 carries the token of call 2 before that has ended",
-            ),
-        ),
+        (&[&served], "call", "call 1 is answered before it was sent"),
         (
             &[INVOKE, &applied, &proposed],
-            (
-                "request_id",
-                "request id 9 is proposed after it was applied",
-            ),
+            "request_id",
+            "request id 9 is proposed after it was applied",
         ),
         (
-            &[INVOKE, &login, &proposed, &other],
-            (
-                "request_id",
-                "request id 9 stands for call 1 and for call 2",
-            ),
+            &[INVOKE, &login(), &proposed, &other],
+            "request_id",
+            "request id 9 stands for call 1 and for call 2",
         ),
         (
             &[INVOKE, &elsewhere],
-            (
-                "member",
-                "n3 says that it took call 1, which was sent to n2",
-            ),
+            "member",
+            "n3 says that it took call 1, which was sent to n2",
         ),
         (
             &[INVOKE, &not_there],
-            (
-                "member",
-                "n1 says that it took call 1, which was sent to n2",
-            ),
+            "member",
+            "n1 says that it took call 1, which was sent to n2",
         ),
         (
             &[INVOKE, &note],
-            (
-                "tokens",
-                "index 2 speaks of the token of index 1, where no login was applied",
-            ),
-        ),
-        (
-            &[&odd],
-            ("op", "the transaction of call 1 holds more than data calls"),
+            "tokens",
+            "index 2 speaks of the token of index 1, where no login was applied",
         ),
     ];
-    for (lines, (field, expected)) in rows {
-        let last = lines.last().unwrap();
-        let name = format!("\"{field}\":");
-        let column = last.find(&name).unwrap() + name.len() + 1;
-        let expected = format!(":{}:{column}: {expected}", lines.len() + 1);
-        check(&[&[HEADER], lines].concat(), &expected);
+    for (lines, field, expected) in rows {
+        refused(lines, field, expected);
     }
 }
 

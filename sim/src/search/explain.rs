@@ -4,7 +4,7 @@
 use super::calls::{Call, NEVER, Told};
 use super::order::Budget;
 use super::problem::Contradiction;
-use super::shrink::{Shrinking, Shrunk, Why};
+use super::shrink::{self, Shrinking, Shrunk, Why};
 use super::state::{Scope, State, Step};
 use super::{Proof, describe};
 use crate::history::{Op, TokenRules};
@@ -37,6 +37,11 @@ pub(super) fn explain<'h>(
     proof: &Proof<'h>,
     budget: Budget,
 ) -> Explanation {
+    let part = match proof {
+        Proof::Whole => shrink::part_without_order(calls, budget),
+        _ => None,
+    };
+    let proof = part.as_ref().unwrap_or(proof);
     let shrunk = Shrinking::new(calls, rules, proof, budget).run();
     let (property, sentence, reason) = match &shrunk.why {
         Why::Contradiction(contradiction) => of_contradiction(calls, contradiction),

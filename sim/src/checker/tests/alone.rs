@@ -65,7 +65,6 @@ fn a_token_for_the_old_password_must_not_work() {
         &history,
         &[
             "3 calls cannot be put in order, but without any one of them the others can",
-            "their tokens are of",
             "change-password alice",
             "alice has password `new`",
             "next would be call",
