@@ -30,6 +30,9 @@ pub struct Explanation {
 /// Most calls that are listed, a line each; more would not be read.
 const LISTED_MAX: usize = 40;
 
+/// What there is to say if no single call can be blamed.
+const CONTRADICT: &str = "their times and answers contradict each other";
+
 /// Explains a proof.
 pub(super) fn explain<'h>(
     calls: &[Call<'h>],
@@ -46,6 +49,7 @@ pub(super) fn explain<'h>(
     let (property, sentence, reason) = match &shrunk.why {
         Why::Contradiction(contradiction) => of_contradiction(calls, contradiction),
         Why::Search { deepest } => of_search(calls, &shrunk, deepest),
+        Why::Proved => ("LIN", CONTRADICT.to_owned(), Vec::new()),
     };
     let mut lines = listed(calls, &shrunk);
     lines.extend(reason);
@@ -128,8 +132,7 @@ fn of_search<'h>(calls: &[Call<'h>], shrunk: &Shrunk<'_, 'h>, deepest: &[usize])
     let next = waiting.map(|id| &calls[*id]).min_by_key(|call| call.ended);
     let mut lines = vec![how_far(calls, deepest, &shown)];
     let Some(next) = next else {
-        let what = "their times and answers contradict each other".to_owned();
-        return ("LIN", what, lines);
+        return ("LIN", CONTRADICT.to_owned(), lines);
     };
     let (property, what) = blame(calls, &shown, next, &state, scope);
     lines.extend(

@@ -32,6 +32,8 @@ pub(super) enum Why {
         /// The longest beginning of an order.
         deepest: Vec<usize>,
     },
+    /// It was proved with more means than one search has; how far an order can go is not known.
+    Proved,
 }
 
 /// A set of calls that has no order.
@@ -97,18 +99,8 @@ impl<'c, 's, 'h> Shrinking<'c, 's, 'h> {
     ) -> Shrinking<'c, 's, 'h> {
         let (scope, why) = match proof {
             Proof::Contradiction(found) => (Scope::Whole, Why::Contradiction(found.clone())),
-            Proof::Part(slice) => (
-                Scope::Part(slice),
-                Why::Search {
-                    deepest: Vec::new(),
-                },
-            ),
-            Proof::Whole => (
-                Scope::Whole,
-                Why::Search {
-                    deepest: Vec::new(),
-                },
-            ),
+            Proof::Part(slice) => (Scope::Part(slice), Why::Proved),
+            Proof::Whole => (Scope::Whole, Why::Proved),
         };
         Shrinking {
             calls,
