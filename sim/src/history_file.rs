@@ -2,17 +2,17 @@
 //! was cut between two lines is not taken for a shorter history. A file is outside input, so every defect is
 //! an error that says where it is and what is wrong; nothing is repaired and nothing is skipped.
 
+mod header;
 mod line;
-mod order;
 
 #[cfg(test)]
 mod mutations;
 #[cfg(test)]
 mod tests;
 
-use crate::history::{FORMAT_VERSION, Header, History};
+use crate::history::{FORMAT_VERSION, History};
+use crate::sequence::Sequence;
 use line::Line;
-use order::Order;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -93,17 +93,17 @@ fn read(file: &Path, input: impl BufRead) -> Result<History, HistoryError> {
         let file = file.to_owned();
         return Err(HistoryError::Empty { file });
     };
-    let header = header(first).map_err(|defect| lines.error(defect))?;
-    let mut order = Order::new(header.members);
+    let header = header::read(first).map_err(|defect| lines.error(defect))?;
+    let mut sequence = Sequence::new(&header);
     let mut events = Vec::new();
     loop {
-        let Some(line) = lines.next_line()? else {
+        let Some(text) = lines.next_line()? else {
             let what = "the last line is missing, which says how many events there are: the file was cut off";
             return Err(lines.error(Defect::at_start(what)));
         };
-        let line: Line = match serde_json::from_str(line) {
+        let line: Line = match serde_json::from_str(text) {
             Ok(line) => line,
-            Err(cause) => match serde_json::from_str(line) {
+            Err(cause) => match serde_json::from_str(text) {
                 Ok(End { end }) => {
                     lines.end(end, events.len())?;
                     break;
@@ -115,11 +115,15 @@ fn read(file: &Path, input: impl BufRead) -> Result<History, HistoryError> {
             let what = format!("more than {EVENTS_MAX} events");
             return Err(lines.error(Defect::at_start(what)));
         }
-        let event = line.into_event().and_then(|event| {
-            order.follow(&event)?;
-            Ok(event)
+        let event = line.into_event().map_err(Defect::at_start);
+        let event = event.and_then(|event| match sequence.follow(&event) {
+            Ok(()) => Ok(event),
+            Err(defect) => Err(Defect::at_field(text, defect.field, defect.what)),
         });
-        events.push(event.map_err(|what| lines.error(Defect::at_start(what)))?);
+        match event {
+            Ok(event) => events.push(event),
+            Err(defect) => return Err(lines.error(defect)),
+        }
     }
     Ok(History { header, events })
 }
@@ -165,6 +169,22 @@ impl Defect {
         let what = what.into();
         Defect::Here { column: 1, what }
     }
+
+    /// At the value of a field of the line, which is known to be JSON.
+    fn at_field(line: &str, field: &str, what: String) -> Defect {
+        let column = column_of(line, field).unwrap_or(1);
+        Defect::Here { column, what }
+    }
+}
+
+/// Where the value of a field begins, in bytes from 1. Within a text each quote has a backslash before it, so the name in
+/// quotes is either a text of its own or, with a colon behind it, a field.
+fn column_of(line: &str, field: &str) -> Option<usize> {
+    let name = format!("\"{field}\"");
+    line.match_indices(&name).find_map(|(at, name)| {
+        let rest = line[at + name.len()..].trim_start().strip_prefix(':')?;
+        Some(line.len() - rest.trim_start().len() + 1)
+    })
 }
 
 impl From<serde_json::Error> for Defect {
@@ -176,34 +196,6 @@ impl From<serde_json::Error> for Defect {
         let column = cause.column().max(1);
         Defect::Here { column, what }
     }
-}
-
-fn header(line: &str) -> Result<Header, Defect> {
-    /// What every version's header has; a newer one may have more.
-    #[derive(Deserialize)]
-    struct Introduction {
-        format: String,
-        version: u64,
-    }
-    let Introduction { format, version } = serde_json::from_str(line)?;
-    if format != FORMAT {
-        let format = format.escape_default();
-        let what = format!("the format is `{format}`, not `{FORMAT}`");
-        return Err(Defect::at_start(what));
-    }
-    if version > u64::from(FORMAT_VERSION) {
-        return Err(Defect::TooNew { version });
-    }
-    if version == 0 {
-        return Err(Defect::at_start("version 0 has never existed"));
-    }
-    let header: Header = serde_json::from_str(line)?;
-    if !(1..=MEMBERS_MAX).contains(&header.members) {
-        let members = header.members;
-        let what = format!("members: 1 to {MEMBERS_MAX}, not {members}");
-        return Err(Defect::at_start(what));
-    }
-    Ok(header)
 }
 
 fn io_error(path: &Path, cause: io::Error) -> HistoryError {

@@ -20,6 +20,7 @@ mod liveness;
 mod numbered;
 mod recorder;
 mod retry;
+mod sequence;
 mod trace;
 pub mod windows;
 mod world;

@@ -13,7 +13,7 @@ pub struct Verdict {
     pub sentence: String,
     /// Numbers of the calls that the sentence names.
     pub calls: Vec<u64>,
-    /// For whoever wants to know more: the smallest set of calls that cannot be ordered, the state before and after, a
+    /// For whoever wants to know more: a few calls that cannot be put in order, the state before and after, a
     /// line each, in plain words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub explanation: Vec<String>,

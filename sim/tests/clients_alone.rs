@@ -7,7 +7,7 @@
 
 use gatehouse::planted::Bug;
 use gatehouse_sim::checker::judge;
-use gatehouse_sim::history::{History, What};
+use gatehouse_sim::history::{History, Outcome, What};
 use gatehouse_sim::run::{Options, Run, run};
 use gatehouse_sim::scenarios;
 use gatehouse_sim::verdict::VerdictKind;
@@ -75,4 +75,76 @@ fn planted_bugs_show_in_what_clients_saw() {
             assert!(explanation.len() <= LINES_MAX, "{explanation:?}");
         }
     }
+}
+
+/// The answers of the calls that are named are enough for the contradiction, and each of them is needed.
+#[test]
+fn the_calls_that_are_named_contradict_each_other_and_no_fewer_do() {
+    let mut minimal = 0;
+    for (name, bug) in [
+        ("login-vs-change-password", "authn-changepw-toctou/a"),
+        ("stolen-token", "credential-change-keeps-tokens/a"),
+        ("role-deleted", "role-delete-keeps-cache"),
+        ("login-vs-change-password", "authn-changepw-toctou/c"),
+    ] {
+        for seed in 1..=3 {
+            let history = stripped(&simulated(name, seed, Some(bug)));
+            let verdict = judge(&history);
+            assert_eq!(verdict.kind, VerdictKind::Violation, "{name} {seed}");
+            let named = &verdict.calls;
+            let alone = judge(&lost_but(&history, named));
+            assert_eq!(
+                alone.kind,
+                VerdictKind::Violation,
+                "{name} {seed}: {verdict:#?} {alone:#?}"
+            );
+            // Whether a call can be spared may take more than the budget to find out.
+            if named.len() > 1 && !verdict.explanation[0].contains("without any one") {
+                continue;
+            }
+            minimal += 1;
+            for call in named {
+                let fewer: Vec<u64> = named.iter().copied().filter(|it| it != call).collect();
+                let rest = judge(&lost_but(&history, &fewer));
+                assert_eq!(
+                    rest.kind,
+                    VerdictKind::Ok,
+                    "{name} {seed} without {call}: {verdict:#?} {rest:#?}"
+                );
+            }
+        }
+    }
+    assert!(minimal >= 8, "only {minimal} of 12 are known to be minimal");
+}
+
+/// Whatever is left out of a right history, nothing contradicts the rest.
+#[test]
+fn a_right_run_with_lost_answers_is_no_violation() {
+    let history = stripped(&simulated("role-deleted", 1, None));
+    for call in [20, 25, 26, 48, 60] {
+        for kept in [vec![call], vec![20, call], vec![25, 48, call]] {
+            let verdict = judge(&lost_but(&history, &kept));
+            assert_ne!(
+                verdict.kind,
+                VerdictKind::Violation,
+                "{kept:?}: {verdict:?}"
+            );
+        }
+    }
+}
+
+/// The history with the answers of only these calls; what clients heard of the others says nothing.
+fn lost_but(history: &History, kept: &[u64]) -> History {
+    let mut history = history.clone();
+    for event in &mut history.events {
+        if let What::Return { call, outcome } = &mut event.what
+            && !kept.contains(call)
+        {
+            *outcome = Outcome::Unknown {
+                code: "".into(),
+                message: "".into(),
+            };
+        }
+    }
+    history
 }

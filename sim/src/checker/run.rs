@@ -1,8 +1,9 @@
-//! Calls, made of the events that tell of them, and the defects that make a history unfit for judging: those are faults
-//! of the harness, not of the server, so they are never violations.
+//! Calls, made of the events that tell of them. What makes a history unfit for judging is a fault of the harness, not of
+//! the server, so it is never a violation.
 
 use crate::history::{Event, History, Op, Outcome, What};
 use crate::numbered::Numbered;
+use crate::sequence::Sequence;
 use std::collections::BTreeMap;
 
 /// Where in the history something stands. Events at equal times keep their order, so the number is what is compared.
@@ -48,17 +49,6 @@ impl Call<'_> {
             .filter(|(_, outcome)| !matches!(outcome, Outcome::Unknown { .. }))
     }
 
-    /// Nobody but the member that a call was sent to has anything to do with it.
-    fn check_member(&self, member: u64) -> Result<(), String> {
-        if member == self.member {
-            return Ok(());
-        }
-        Err(format!(
-            "n{member} says that it took call {}, which was sent to n{}",
-            self.number, self.member
-        ))
-    }
-
     /// Whether the client was told that it was done.
     pub(super) fn is_ok(&self) -> bool {
         matches!(self.returned, Some((_, Outcome::Ok(_))))
@@ -95,8 +85,6 @@ pub(super) struct Run<'h> {
     pub(super) calls: Numbered<Call<'h>>,
     /// By request id: the call, and where it was proposed.
     pub(super) proposals: BTreeMap<u64, (u64, Moment)>,
-    /// Calls that clients still wait for.
-    outstanding: BTreeMap<&'h str, u64>,
     /// How often each member has started so far.
     boots: BTreeMap<u64, u64>,
 }
@@ -108,24 +96,21 @@ impl<'h> Run<'h> {
     /// The first defect, as a sentence.
     pub(super) fn read(history: &'h History) -> Result<Run<'h>, String> {
         let mut run = Run::default();
-        let mut last_us = 0;
-        for (event, Event { at_us, what }) in history.events.iter().enumerate() {
-            if *at_us < last_us {
-                return Err(format!(
-                    "event {event} goes back in time: {at_us} µs after {last_us} µs"
-                ));
-            }
-            last_us = *at_us;
+        let mut sequence = Sequence::new(&history.header);
+        for (number, event) in history.events.iter().enumerate() {
+            sequence
+                .follow(event)
+                .map_err(|defect| format!("event {number}: {defect}"))?;
+            let Event { at_us, what } = event;
             let moment = Moment {
-                event,
+                event: number,
                 at_us: *at_us,
             };
-            run.take(moment, what)?;
+            run.take(moment, what);
         }
         if run.calls.is_empty() {
             return Err("the history holds no call".to_owned());
         }
-        run.check_tokens()?;
         Ok(run)
     }
 
@@ -134,50 +119,36 @@ impl<'h> Run<'h> {
         &self.calls[&number]
     }
 
-    fn take(&mut self, moment: Moment, what: &'h What) -> Result<(), String> {
+    /// Takes an event that fits to those before it.
+    fn take(&mut self, moment: Moment, what: &'h What) {
         match what {
-            What::Invoke { call, .. } => {
-                if self.calls.contains_key(call) {
-                    return Err(format!("call {call} is sent twice"));
+            What::Invoke { .. } => self.invoke(moment, what),
+            What::Return { call, outcome } => {
+                if let Some(call) = self.calls.get_mut(call) {
+                    call.returned = Some((moment, outcome));
                 }
-                self.invoke(moment, what)
             }
-            What::Return { call, outcome } => self.end(moment, *call, outcome),
             What::Proposed {
-                member,
-                call,
+                call: number,
                 request_id,
+                ..
             } => {
-                self.known(*call, "proposed")?.check_member(*member)?;
-                self.propose(moment, *call, *request_id)
+                if let Some(call) = self.calls.get_mut(number) {
+                    call.proposed = true;
+                }
+                self.proposals.insert(*request_id, (*number, moment));
             }
             What::Served {
                 member,
                 call,
                 index,
-            } => {
-                let boot = self.boots.get(member).copied().unwrap_or(0);
-                let found = self.known(*call, "answered")?;
-                found.check_member(*member)?;
-                // A client that gave up saw nothing of a later answer.
-                if found.returned.is_none() {
-                    found.served = Some(Served {
-                        member: *member,
-                        index: *index,
-                        boot,
-                    });
-                }
-                Ok(())
-            }
-            What::Started { member, .. } => {
-                *self.boots.entry(*member).or_default() += 1;
-                Ok(())
-            }
-            _ => Ok(()),
+            } => self.serve(*member, *call, *index),
+            What::Started { member, .. } => *self.boots.entry(*member).or_default() += 1,
+            _ => {}
         }
     }
 
-    fn invoke(&mut self, moment: Moment, what: &'h What) -> Result<(), String> {
+    fn invoke(&mut self, moment: Moment, what: &'h What) {
         let What::Invoke {
             call: number,
             client,
@@ -186,14 +157,8 @@ impl<'h> Run<'h> {
             op,
         } = what
         else {
-            return Ok(());
+            return;
         };
-        check_shape(*number, op)?;
-        if let Some(other) = self.outstanding.insert(client, *number) {
-            return Err(format!(
-                "{client} sends call {number} while it waits for call {other}"
-            ));
-        }
         let call = Call {
             number: *number,
             client,
@@ -206,69 +171,19 @@ impl<'h> Run<'h> {
             proposed: false,
         };
         self.calls.insert(*number, call);
-        Ok(())
     }
 
-    fn end(&mut self, moment: Moment, number: u64, outcome: &'h Outcome) -> Result<(), String> {
-        let call = self.known(number, "ended")?;
-        if call.returned.is_some() {
-            return Err(format!("call {number} ends twice"));
-        }
-        call.returned = Some((moment, outcome));
-        let client = call.client;
-        self.outstanding.remove(client);
-        Ok(())
-    }
-
-    fn propose(&mut self, moment: Moment, number: u64, request_id: u64) -> Result<(), String> {
-        self.known(number, "proposed")?.proposed = true;
-        match self.proposals.insert(request_id, (number, moment)) {
-            Some((other, _)) if other != number => Err(format!(
-                "request id {request_id} stands for call {other} and for call {number}"
-            )),
-            _ => Ok(()),
+    fn serve(&mut self, member: u64, call: u64, index: u64) {
+        let boot = self.boots.get(&member).copied().unwrap_or(0);
+        // A client that gave up saw nothing of a later answer.
+        if let Some(call) = self.calls.get_mut(&call)
+            && call.returned.is_none()
+        {
+            call.served = Some(Served {
+                member,
+                index,
+                boot,
+            });
         }
     }
-
-    fn known(&mut self, number: u64, verb: &str) -> Result<&mut Call<'h>, String> {
-        self.calls
-            .get_mut(&number)
-            .ok_or_else(|| format!("call {number} is {verb} but was never sent"))
-    }
-
-    fn check_tokens(&self) -> Result<(), String> {
-        for call in self.calls.values() {
-            let Some(login) = call.token else { continue };
-            let is_login = |login: &Call<'_>| matches!(login.op, Op::Login { .. });
-            if !self.calls.get(&login).is_some_and(is_login) {
-                return Err(format!(
-                    "call {} carries the token of call {login}, which is no login",
-                    call.number
-                ));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A transaction may hold data calls only.
-fn check_shape(number: u64, op: &Op) -> Result<(), String> {
-    let Op::Txn {
-        success, failure, ..
-    } = op
-    else {
-        return Ok(());
-    };
-    for op in success.iter().chain(failure) {
-        match op {
-            Op::Put { .. } | Op::Get { .. } | Op::Delete { .. } => {}
-            Op::Txn { .. } => check_shape(number, op)?,
-            _ => {
-                return Err(format!(
-                    "the transaction of call {number} holds more than data calls"
-                ));
-            }
-        }
-    }
-    Ok(())
 }

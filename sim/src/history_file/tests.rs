@@ -1,7 +1,9 @@
 //! Tests of the reader: right files come back as they were, and each defect is named with its place.
 
 use super::*;
-use crate::history::{Applied, Event, Op, Outcome, TokenNote, TokenRules, What};
+use crate::history::{
+    Applied, Event, FORMAT_VERSION, Header, Op, Outcome, TokenNote, TokenRules, What,
+};
 
 const HEADER: &str =
     r#"{"format":"gatehouse-history","version":1,"scenario":"s","seed":7,"bug":null,"members":3}"#;
@@ -72,32 +74,41 @@ fn of_clients() -> Vec<What> {
 }
 
 fn of_members() -> Vec<What> {
+    let login = Applied {
+        member: 1,
+        index: 3,
+        term: 2,
+        request_id: u64::MAX - 1,
+        kind: "login".into(),
+        user: "a".into(),
+        header_auth_revision: 3,
+        decision: "ok".into(),
+        auth_revision: 3,
+        auth_enabled: true,
+        kv_revision: i64::MAX,
+        digest: u64::MAX,
+        tokens: Vec::new(),
+    };
+    let expiry = Applied {
+        index: 4,
+        request_id: u64::MAX,
+        kind: "token-expire".into(),
+        tokens: vec![TokenNote {
+            login_index: 3,
+            refresh_count: 1,
+        }],
+        ..login.clone()
+    };
     vec![
-        What::Applied(Box::new(Applied {
-            member: 1,
-            index: 4,
-            term: 2,
-            request_id: u64::MAX,
-            kind: "txn".into(),
-            user: "a".into(),
-            header_auth_revision: 3,
-            decision: "ok".into(),
-            auth_revision: 3,
-            auth_enabled: true,
-            kv_revision: i64::MAX,
-            digest: u64::MAX,
-            tokens: vec![TokenNote {
-                login_index: 3,
-                refresh_count: 1,
-            }],
-        })),
+        What::Applied(Box::new(login)),
+        What::Applied(Box::new(expiry)),
         What::Proposed {
-            member: 2,
+            member: 1,
             call: u64::MAX,
             request_id: 1,
         },
         What::Served {
-            member: 3,
+            member: 1,
             call: u64::MAX,
             index: u64::MAX,
         },
@@ -156,12 +167,70 @@ fn a_file_that_is_no_history_is_refused() {
     check(&[INVOKE], ":1:87: missing field `format`");
     check(
         &[&HEADER.replace(r#""members":3"#, r#""members":0"#)],
-        ":1:1: members: 1 to 1000, not 0",
+        ":1:88: members: 1 to 1000, not 0",
     );
     assert_eq!(
         error(b"\x7fELF\x02\xff\x00\n"),
         ":1:6: not text: the bytes are not UTF-8"
     );
+}
+
+#[test]
+fn header_values_that_cannot_be_are_refused() {
+    let rows = [
+        (
+            r#""bug":"stale-apply-gaurd""#,
+            "bug: there is no planted bug \"stale-apply-gaurd\"; the nearest is \"",
+        ),
+        (
+            r#""bug": "nope""#,
+            "bug: there is no planted bug \"nope\"; the nearest is \"",
+        ),
+        (
+            r#""bug":"\n\u0000""#,
+            "bug: there is no planted bug \"\\n\\0\"; the nearest is \"",
+        ),
+        (
+            r#""bug":null,"tokens":{"ttl_ms":0}"#,
+            "ttl_ms: 1 at least, or nobody could log in",
+        ),
+        (
+            r#""bug":null,"tokens":{"per_user_max":0}"#,
+            "per_user_max: 1 at least, or nobody could log in",
+        ),
+        (
+            r#""bug":null,"tokens":{"total_max":0}"#,
+            "total_max: 1 at least, or nobody could log in",
+        ),
+        (
+            r#""bug":null,"tokens":{"drift_ppm":1000000}"#,
+            "drift_ppm: below 1000000, not 1000000",
+        ),
+    ];
+    for (fields, expected) in rows {
+        let header = HEADER.replace(r#""bug":null"#, fields);
+        let text = error(format!("{header}\n").as_bytes());
+        // The column is that of the value.
+        let field = expected.split(':').next().unwrap();
+        let name = format!("\"{field}\":");
+        let value = header.find(&name).unwrap() + name.len();
+        let blanks = header[value..].len() - header[value..].trim_start().len();
+        let place = format!(":1:{}: ", value + blanks + 1);
+        assert!(text.starts_with(&format!("{place}{expected}")), "{text}");
+    }
+    let near = HEADER.replace("null", "\"authn-changepw-tocto/a\"");
+    let text = error(format!("{near}\n").as_bytes());
+    assert!(
+        text.ends_with("the nearest is \"authn-changepw-toctou/a\""),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_column_is_that_of_the_field_and_not_of_a_like_text() {
+    let line = r#"{"client":"member","what":"\"member\":1","member" : 7}"#;
+    assert_eq!(column_of(line, "member"), line.find('7').map(|at| at + 1));
+    assert_eq!(column_of(line, "call"), None);
 }
 
 #[test]
@@ -226,11 +295,11 @@ fn fields_that_an_event_does_not_have_are_refused() {
         (r#""started","member":1"#, ":3:1: missing field `index`"),
         (
             r#""started","member":4,"index":0"#,
-            ":3:1: member 4: the header says that there are 3, from 1",
+            ":3:39: member 4: the header says that there are 3, from 1",
         ),
         (
             r#""started","member":0,"index":0"#,
-            ":3:1: member 0: the header says that there are 3, from 1",
+            ":3:39: member 0: the header says that there are 3, from 1",
         ),
         (
             r#""started","member":1,"index":18446744073709551616"#,
@@ -250,68 +319,121 @@ fn fields_that_an_event_does_not_have_are_refused() {
     }
 }
 
-#[test]
-fn events_out_of_order_are_refused() {
-    let proposed = event(r#""proposed","member":1,"call":1,"request_id":9"#);
-    let served = event(r#""served","member":1,"call":1,"index":9"#);
-    let applied = event(
-        r#""applied","member":1,"index":2,"term":1,"request_id":9,"kind":"put","user":"","header_auth_revision":0,"decision":"ok","auth_revision":1,"auth_enabled":false,"kv_revision":2,"digest":1"#,
-    );
-    let invoke = |call: u64, client: &str, more: &str| {
-        event(&format!(
-            r#""invoke","call":{call},"client":"{client}","member":1,"op":{{"do":"auth-enable"}}{more}"#
-        ))
-    };
-    let login = event(
+/// Claims that the last line is refused, where its field's value begins.
+#[track_caller]
+fn refused(lines: &[&str], field: &str, expected: &str) {
+    let last = lines.last().unwrap();
+    let name = format!("\"{field}\":");
+    let column = last.find(&name).unwrap() + name.len() + 1;
+    let expected = format!(":{}:{column}: {expected}", lines.len() + 1);
+    check(&[&[HEADER], lines].concat(), &expected);
+}
+
+fn invoke(call: u64, client: &str, more: &str) -> String {
+    event(&format!(
+        r#""invoke","call":{call},"client":"{client}","member":1,"op":{{"do":"auth-enable"}}{more}"#
+    ))
+}
+
+fn login() -> String {
+    event(
         r#""invoke","call":2,"client":"b","member":1,"op":{"do":"login","user":"u","password":"p"}"#,
-    );
-    let other = event(r#""proposed","member":1,"call":2,"request_id":9"#);
+    )
+}
+
+#[test]
+fn calls_out_of_order_are_refused() {
     let early = r#"{"at_us":4,"event":"healed"}"#;
     let odd = INVOKE.replace(
         r#"{"do":"auth-enable"}"#,
         r#"{"do":"txn","success":[{"do":"auth-enable"}]}"#,
     );
-    let rows: [(&[&str], &str); 13] = [
-        (&[RETURN], ":2:1: call 1 ends before it was sent"),
-        (&[&proposed], ":2:1: call 1 is proposed before it was sent"),
-        (&[&served], ":2:1: call 1 is answered before it was sent"),
-        (&[INVOKE, INVOKE], ":3:1: call 1 is sent a second time"),
-        (&[INVOKE, RETURN, RETURN], ":4:1: call 1 ends a second time"),
+    let next = invoke(2, "a", "");
+    let with_token_1 = invoke(2, "b", r#","token":1"#);
+    let with_token_2 = invoke(3, "c", r#","token":2"#);
+    let too_soon = "call 3 carries the token of call 2 before that has ended";
+    let rows: [(&[&str], &str, &str); 9] = [
+        (&[RETURN], "call", "call 1 ends before it was sent"),
+        (&[INVOKE, INVOKE], "call", "call 1 is sent a second time"),
+        (
+            &[INVOKE, RETURN, RETURN],
+            "call",
+            "call 1 ends a second time",
+        ),
         (
             &[INVOKE, early],
-            ":3:1: time goes back: 4 µs after 5 µs; the lines are not in order",
+            "at_us",
+            "time goes back: 4 µs after 5 µs; the events are not in order",
         ),
         (
-            &[INVOKE, &invoke(2, "a", "")],
-            ":3:1: a sends call 2 while it waits for call 1",
+            &[INVOKE, &next],
+            "client",
+            "a sends call 2 while it waits for call 1",
         ),
         (
-            &[INVOKE, &invoke(2, "b", r#","token":1"#)],
-            ":3:1: call 2 carries the token of call 1, which is no login",
+            &[INVOKE, &with_token_1],
+            "token",
+            "call 2 carries the token of call 1, which is no login",
         ),
-        (
-            &[&invoke(3, "c", r#","token":2"#)],
-            ":2:1: call 3 carries the token of call 2 before that has ended",
-        ),
-        (
-            &[&login, &invoke(3, "c", r#","token":2"#)],
-            ":3:1: call 3 carries the token of call 2 before that has ended",
-        ),
-        (
-            &[INVOKE, &applied, &proposed],
-            ":4:1: request id 9 is proposed after it was applied",
-        ),
-        (
-            &[INVOKE, &login, &proposed, &other],
-            ":5:1: request id 9 stands for call 1 and for call 2",
-        ),
+        (&[&with_token_2], "token", too_soon),
+        (&[&login(), &with_token_2], "token", too_soon),
         (
             &[&odd],
-            ":2:1: the transaction of call 1 holds more than data calls",
+            "op",
+            "the transaction of call 1 holds more than data calls",
         ),
     ];
-    for (lines, expected) in rows {
-        check(&[&[HEADER], lines].concat(), expected);
+    for (lines, field, expected) in rows {
+        refused(lines, field, expected);
+    }
+}
+
+#[test]
+fn records_that_fit_to_no_call_are_refused() {
+    let proposed = event(r#""proposed","member":2,"call":1,"request_id":9"#);
+    let served = event(r#""served","member":2,"call":1,"index":9"#);
+    let applied = event(
+        r#""applied","member":1,"index":2,"term":1,"request_id":9,"kind":"put","user":"","header_auth_revision":0,"decision":"ok","auth_revision":1,"auth_enabled":false,"kv_revision":2,"digest":1"#,
+    );
+    let other = event(r#""proposed","member":1,"call":2,"request_id":9"#);
+    let elsewhere = event(r#""proposed","member":3,"call":1,"request_id":9"#);
+    let not_there = event(r#""served","member":1,"call":1,"index":9"#);
+    let note = applied.replace('}', r#","tokens":[{"login_index":1}]}"#);
+    let rows: [(&[&str], &str, &str); 7] = [
+        (
+            &[&proposed],
+            "call",
+            "call 1 is proposed before it was sent",
+        ),
+        (&[&served], "call", "call 1 is answered before it was sent"),
+        (
+            &[INVOKE, &applied, &proposed],
+            "request_id",
+            "request id 9 is proposed after it was applied",
+        ),
+        (
+            &[INVOKE, &login(), &proposed, &other],
+            "request_id",
+            "request id 9 stands for call 1 and for call 2",
+        ),
+        (
+            &[INVOKE, &elsewhere],
+            "member",
+            "n3 says that it took call 1, which was sent to n2",
+        ),
+        (
+            &[INVOKE, &not_there],
+            "member",
+            "n1 says that it took call 1, which was sent to n2",
+        ),
+        (
+            &[INVOKE, &note],
+            "tokens",
+            "index 2 speaks of the token of index 1, where no login was applied",
+        ),
+    ];
+    for (lines, field, expected) in rows {
+        refused(lines, field, expected);
     }
 }
 

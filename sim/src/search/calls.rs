@@ -3,7 +3,7 @@
 use crate::checker::{describe, tells_nothing};
 use crate::history::{History, Op, Outcome, Reply, TokenRules, What};
 use crate::model::Refusal;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The end of a call that never ended: later than every event.
 pub(super) const NEVER: usize = usize::MAX;
@@ -105,6 +105,25 @@ pub(super) fn read(history: &History) -> Result<Vec<Call<'_>>, Unreadable> {
     note_tokens(&mut calls, &users);
     note_deaths(&mut calls, history.header.tokens);
     Ok(calls)
+}
+
+/// The calls as they would have been read from the same history without the answers of those that are not in the set: one
+/// whose answer is lost may have had any, and may have taken effect at any later time, or never.
+pub(super) fn with_answers_of<'h>(
+    calls: &[Call<'h>],
+    set: &BTreeSet<usize>,
+    rules: TokenRules,
+) -> Vec<Call<'h>> {
+    let mut left: Vec<Call<'h>> = calls.to_vec();
+    for (id, call) in left.iter_mut().enumerate() {
+        if !set.contains(&id) {
+            (call.ended, call.ended_us) = (NEVER, u64::MAX);
+            call.told = Told::Unknown;
+        }
+    }
+    // A login that was refused may now have given a token, which may have died or have made others die.
+    note_deaths(&mut left, rules);
+    left
 }
 
 fn note_tokens<'h>(calls: &mut [Call<'h>], users: &BTreeMap<u64, &'h str>) {

@@ -1,16 +1,13 @@
-//! Why there is no order, in words: the smallest set of calls that cannot be ordered, how far they can, and what is wrong
-//! with the next.
-//!
-//! A call that is left out of the set is treated like one whose answer is lost: it may have happened or not. That only
-//! makes it easier to find an order, so if there is none even then, the set alone contradicts itself. Calls are left out
-//! for as long as that holds.
+//! Why there is no order, in words: a few calls that cannot be ordered, how far they can, and what is wrong with the next.
+//! Which calls these are is [`shrink`](super::shrink)'s business.
 
 use super::calls::{Call, NEVER, Told};
-use super::order::{Budget, Found, Search};
-use super::problem::{Contradiction, Ground, Problem};
+use super::order::Budget;
+use super::problem::Contradiction;
+use super::shrink::{self, Shrinking, Shrunk, Why};
 use super::state::{Scope, State, Step};
 use super::{Proof, describe};
-use crate::history::Op;
+use crate::history::{Op, TokenRules};
 use crate::model::Refusal;
 use std::collections::BTreeSet;
 
@@ -21,75 +18,108 @@ pub struct Explanation {
     pub property: &'static str,
     /// What happened and what should have, in one sentence.
     pub sentence: String,
-    /// The smallest set of calls that was found to have no order.
+    /// Calls whose answers no order explains, whatever those of all others were.
     pub calls: Vec<u64>,
+    /// Whether each of them is needed: without the answer of any one of them an order was found. If not, the search for
+    /// fewer calls ran out of its budget.
+    pub is_minimal: bool,
     /// The set, and how far it can be ordered, a line each.
     pub lines: Vec<String>,
 }
 
-/// Explains a proof.
-pub(super) fn explain(calls: &[Call<'_>], proof: &Proof<'_>, budget: Budget) -> Explanation {
-    match proof {
-        Proof::Contradiction(contradiction) => of_contradiction(calls, contradiction),
-        Proof::Part(slice) => of_search(calls, Scope::Part(slice), budget),
-        Proof::Whole => of_search(calls, Scope::Whole, budget),
-    }
-}
+/// Most calls that are listed, a line each; more would not be read.
+const LISTED_MAX: usize = 40;
 
-fn of_contradiction(calls: &[Call<'_>], contradiction: &Contradiction) -> Explanation {
-    let (mut ids, what) = match contradiction {
-        Contradiction::SameRevision { first, second } => {
-            let what = format!(
-                "{} and {} cannot both have made the same key-value revision",
-                call(&calls[*first]),
-                call(&calls[*second])
-            );
-            (vec![*first, *second], what)
-        }
-        Contradiction::Backwards { first, second } => {
-            let what = format!(
-                "{} stands after {} by the revision that it was told, but had ended before that was sent",
-                call(&calls[*second]),
-                call(&calls[*first])
-            );
-            (vec![*first, *second], what)
-        }
-        Contradiction::Orphan {
-            reader,
-            key,
-            revision,
-        } => {
-            let what = format!(
-                "{} was told of {} with revision {revision}, which no call can have written",
-                call(&calls[*reader]),
-                key.escape_debug()
-            );
-            (vec![*reader], what)
-        }
+/// What there is to say if no single call can be blamed.
+const CONTRADICT: &str = "their times and answers contradict each other";
+
+/// Explains a proof.
+pub(super) fn explain<'h>(
+    calls: &[Call<'h>],
+    rules: TokenRules,
+    proof: &Proof<'h>,
+    budget: Budget,
+) -> Explanation {
+    let part = match proof {
+        Proof::Whole => shrink::part_without_order(calls, budget),
+        _ => None,
     };
-    ids.sort_unstable();
-    let lines = ids.iter().map(|id| line(&calls[*id])).collect();
+    let proof = part.as_ref().unwrap_or(proof);
+    let shrunk = Shrinking::new(calls, rules, proof, budget).run();
+    let (property, sentence, reason) = match &shrunk.why {
+        Why::Contradiction(contradiction) => of_contradiction(calls, contradiction),
+        Why::Search { deepest } => of_search(calls, &shrunk, deepest),
+        Why::Proved => ("LIN", CONTRADICT.to_owned(), Vec::new()),
+    };
+    let mut lines = listed(calls, &shrunk);
+    lines.extend(reason);
     Explanation {
-        property: "LIN",
-        sentence: format!("no order of the calls explains what clients were told: {what}"),
-        calls: ids.iter().map(|id| calls[*id].number).collect(),
+        property,
+        sentence: format!("no order of the calls explains what clients were told: {sentence}"),
+        calls: shrunk.set.iter().map(|id| calls[*id].number).collect(),
+        is_minimal: shrunk.is_minimal,
         lines,
     }
 }
 
-fn of_search<'h>(calls: &[Call<'h>], scope: Scope<'_, 'h>, budget: Budget) -> Explanation {
-    let mut shrinking = Shrinking {
-        calls,
-        scope,
-        budget,
-        left: budget.steps,
-        deepest: Vec::new(),
+/// The calls of the set, and the logins of their tokens.
+fn listed(calls: &[Call<'_>], shrunk: &Shrunk<'_, '_>) -> Vec<String> {
+    let count = shrunk.set.len();
+    let mut lines = vec![match (count, shrunk.is_minimal) {
+        (1, _) => "1 call has no place:".to_owned(),
+        (_, true) => format!(
+            "{count} calls cannot be put in order, but without any one of them the others can:"
+        ),
+        (_, false) => format!("{count} calls cannot be put in order:"),
+    }];
+    let list = |ids: Vec<usize>| ids.into_iter().map(|id| format!("  {}", line(&calls[id])));
+    let few = shrunk.set.iter().copied().take(LISTED_MAX);
+    lines.extend(list(few.collect()));
+    if count > LISTED_MAX {
+        lines.push(format!("  and {} more", count - LISTED_MAX));
+    }
+    let logins: Vec<usize> = shrunk.logins.iter().copied().take(LISTED_MAX).collect();
+    if !logins.is_empty() {
+        lines.push("their tokens are of:".to_owned());
+        lines.extend(list(logins));
+    }
+    lines
+}
+
+/// The property, the sentence and further lines.
+type Reason = (&'static str, String, Vec<String>);
+
+fn of_contradiction(calls: &[Call<'_>], contradiction: &Contradiction) -> Reason {
+    let what = match contradiction {
+        Contradiction::SameRevision { first, second } => format!(
+            "{} and {} cannot both have made the same key-value revision",
+            call(&calls[*first]),
+            call(&calls[*second])
+        ),
+        Contradiction::Backwards { first, second } => format!(
+            "{} stands after {} by the revision that it was told, but had ended before that was sent",
+            call(&calls[*second]),
+            call(&calls[*first])
+        ),
+        Contradiction::Orphan {
+            reader,
+            key,
+            revision,
+        } => format!(
+            "{} was told of {} with revision {revision}, which no call can have written",
+            call(&calls[*reader]),
+            key.escape_debug()
+        ),
     };
-    let set = shrinking.smallest();
-    let kept: Vec<usize> = set.iter().copied().collect();
+    ("LIN", what, Vec::new())
+}
+
+fn of_search<'h>(calls: &[Call<'h>], shrunk: &Shrunk<'_, 'h>, deepest: &[usize]) -> Reason {
+    let scope = shrunk.scope;
+    let shown: BTreeSet<usize> = shrunk.set.union(&shrunk.logins).copied().collect();
     let mut state = State::default();
-    for id in &shrinking.deepest {
-        let step = if set.contains(id) {
+    for id in deepest {
+        let step = if shown.contains(id) {
             state.step(&calls[*id], scope)
         } else {
             state.step_unknown(&calls[*id], scope)
@@ -98,37 +128,20 @@ fn of_search<'h>(calls: &[Call<'h>], scope: Scope<'_, 'h>, budget: Budget) -> Ex
             state = next;
         }
     }
-    let mut waiting: Vec<usize> = kept
-        .iter()
-        .copied()
-        .filter(|id| !shrinking.deepest.contains(id))
-        .collect();
-    waiting.sort_by_key(|id| calls[*id].ended);
-    let next = waiting.first().map(|id| &calls[*id]);
-    let (property, what) = match next {
-        Some(next) => blame(calls, &kept, next, &state, scope),
-        None => (
-            "LIN",
-            "their times and answers contradict each other".to_owned(),
-        ),
+    let waiting = shown.iter().filter(|id| !deepest.contains(id));
+    let next = waiting.map(|id| &calls[*id]).min_by_key(|call| call.ended);
+    let mut lines = vec![how_far(calls, deepest, &shown)];
+    let Some(next) = next else {
+        return ("LIN", CONTRADICT.to_owned(), lines);
     };
-    let mut lines = vec![format!("{} calls cannot be put in order:", kept.len())];
-    lines.extend(kept.iter().map(|id| format!("  {}", line(&calls[*id]))));
-    lines.push(how_far(calls, &shrinking.deepest, &set));
-    if let Some(next) = next {
-        lines.extend(
-            about(next, &state, scope)
-                .into_iter()
-                .map(|text| format!("  there, {text}")),
-        );
-        lines.push(format!("  next would be call {}: {what}", next.number));
-    }
-    Explanation {
-        property,
-        sentence: format!("no order of the calls explains what clients were told: {what}"),
-        calls: kept.iter().map(|id| calls[*id].number).collect(),
-        lines,
-    }
+    let (property, what) = blame(calls, &shown, next, &state, scope);
+    lines.extend(
+        about(next, &state, scope)
+            .into_iter()
+            .map(|text| format!("  there, {text}")),
+    );
+    lines.push(format!("  next would be call {}: {what}", next.number));
+    (property, what, lines)
 }
 
 fn how_far(calls: &[Call<'_>], deepest: &[usize], set: &BTreeSet<usize>) -> String {
@@ -149,137 +162,10 @@ fn how_far(calls: &[Call<'_>], deepest: &[usize], set: &BTreeSet<usize>) -> Stri
     format!("they go no further than call {}", names.join(", "))
 }
 
-/// A set of calls on its way to becoming as small as it can be.
-struct Shrinking<'c, 's, 'h> {
-    calls: &'c [Call<'h>],
-    scope: Scope<'s, 'h>,
-    budget: Budget,
-    /// Steps left for all searches that make the set smaller.
-    left: u64,
-    /// The longest beginning of an order of the last set that had none.
-    deepest: Vec<usize>,
-}
-
-impl Shrinking<'_, '_, '_> {
-    fn smallest(&mut self) -> BTreeSet<usize> {
-        let mut set: BTreeSet<usize> = (0..self.calls.len()).collect();
-        if let Ok(ground) = Ground::new(self.calls, |_| true) {
-            set = Problem::new(&ground, self.scope)
-                .required
-                .into_iter()
-                .collect();
-        }
-        self.contradicts(&set);
-        set = self.shortest_beginning(set);
-        // Ever smaller pieces are left out, at last single calls, until none can be.
-        let mut size = set.len().div_ceil(2);
-        loop {
-            let before = set.len();
-            let ids: Vec<usize> = set.iter().rev().copied().collect();
-            for piece in ids.chunks(size.max(1)) {
-                let mut smaller = set.clone();
-                for id in piece {
-                    smaller.remove(id);
-                }
-                if !smaller.is_empty() && self.contradicts(&smaller) {
-                    set = smaller;
-                }
-            }
-            if size <= 1 && set.len() == before {
-                break;
-            }
-            size = size.div_ceil(2);
-        }
-        // What would be wrong with a token is only plain with the login that gave it.
-        let logins = set.iter().filter_map(|id| self.login_of(*id));
-        let logins: Vec<usize> = logins.collect();
-        set.extend(logins);
-        // Once more, for its beginning.
-        self.left = self.budget.steps;
-        self.contradicts(&set);
-        set
-    }
-
-    /// The login that gave the token of a call, if the scope knows its user.
-    fn login_of(&self, id: usize) -> Option<usize> {
-        let call = &self.calls[id];
-        let knows = match self.scope {
-            Scope::Whole => true,
-            Scope::Part(slice) => slice.knows_caller(call),
-        };
-        let login = call.token.filter(|_| knows)?;
-        let gave = |call: &Call<'_>| call.number == login && matches!(call.told, Told::Done(_));
-        self.calls.iter().position(gave)
-    }
-
-    /// The calls that ended up to the first event by which there is no order any more.
-    fn shortest_beginning(&mut self, set: BTreeSet<usize>) -> BTreeSet<usize> {
-        let mut ends: Vec<usize> = set.iter().map(|id| self.calls[*id].ended).collect();
-        ends.sort_unstable();
-        let (mut fine, mut bad) = (0, ends.len().saturating_sub(1));
-        let begin = |this: &Self, at: usize| -> BTreeSet<usize> {
-            let early = set.iter().copied();
-            early
-                .filter(|id| this.calls[*id].ended <= ends[at])
-                .collect()
-        };
-        while fine < bad {
-            let middle = fine.midpoint(bad);
-            let beginning = begin(self, middle);
-            if self.contradicts(&beginning) {
-                bad = middle;
-            } else {
-                fine = middle + 1;
-            }
-        }
-        ends.get(bad)
-            .map_or_else(|| set.clone(), |_| begin(self, bad))
-    }
-
-    /// Whether the set alone has no order.
-    fn contradicts(&mut self, set: &BTreeSet<usize>) -> bool {
-        let calls = lost_but(self.calls, set);
-        let Ok(ground) = Ground::new(&calls, |id| set.contains(&id)) else {
-            self.deepest.clear();
-            return true;
-        };
-        let problem = Problem::new(&ground, self.scope);
-        let budget = Budget {
-            steps: self.left.min(self.budget.steps / 20),
-            ..self.budget
-        };
-        let mut search = Search::new(&problem, &[], budget);
-        let found = search.run();
-        // Making ready for a search costs something, too.
-        self.left = self
-            .left
-            .saturating_sub(search.steps() + self.calls.len() as u64);
-        match found {
-            Found::Nothing(best) => {
-                self.deepest = best;
-                true
-            }
-            _ => false,
-        }
-    }
-}
-
-/// The calls with the answers of only those in the set: a call whose answer does not count may have had any.
-fn lost_but<'h>(calls: &[Call<'h>], set: &BTreeSet<usize>) -> Vec<Call<'h>> {
-    let lost = |(id, call): (usize, &Call<'h>)| match call.told {
-        Told::Done(_) | Told::Refused(_) | Told::Nothing if !set.contains(&id) => Call {
-            told: Told::Unknown,
-            ..*call
-        },
-        _ => *call,
-    };
-    calls.iter().enumerate().map(lost).collect()
-}
-
 /// Which property the call breaks in this state, and how.
 fn blame(
     calls: &[Call<'_>],
-    kept: &[usize],
+    kept: &BTreeSet<usize>,
     next: &Call<'_>,
     state: &State,
     scope: Scope<'_, '_>,

@@ -5,8 +5,8 @@
 //! Stages: [`calls`] reads what clients saw; [`problem`] says which calls must have a place and between which events, with
 //! the help of [`facts`] about keys; [`mod@slice`] cuts out what concerns one user, where a contradiction shows soonest, and
 //! [`forced`] finds there what must have happened; [`order`] searches; [`state`] says what is right where; [`local`] looks
-//! at reads that need not be up to date; [`explain`] says in words why there is no order; [`opinion`] is what the judge
-//! asks.
+//! at reads that need not be up to date; [`shrink`] finds few calls that have no order already, and [`explain`] says in
+//! words why; [`opinion`] is what the judge asks.
 
 mod calls;
 mod explain;
@@ -17,6 +17,7 @@ mod local;
 mod opinion;
 mod order;
 mod problem;
+mod shrink;
 mod slice;
 mod state;
 
@@ -89,7 +90,10 @@ pub fn settle(history: &History, budget: Budget) -> Settled {
                 ),
             },
         },
-        Solved::Nothing(proof) => Settled::Impossible(explain::explain(&calls, &proof, budget)),
+        Solved::Nothing(proof) => {
+            let rules = history.header.tokens;
+            Settled::Impossible(explain::explain(&calls, rules, &proof, budget))
+        }
         Solved::OverBudget { ordered, required } => Settled::Open { ordered, required },
     }
 }

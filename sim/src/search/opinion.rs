@@ -75,9 +75,14 @@ pub(crate) fn second(history: &History, verdict: Verdict) -> Verdict {
 fn comment(history: &History, mut verdict: Verdict) -> Verdict {
     match settle(history, SECOND) {
         Settled::Impossible(found) => {
+            let none_to_spare = if found.is_minimal {
+                ", and without the answer of any one of them there is one"
+            } else {
+                ""
+            };
             verdict.explanation.push(format!(
-                "no order of the calls explains this, even without the members' records; the smallest set \
-                 found that has none is {}",
+                "no order of the calls explains this, even without the members' records: none explains what was \
+                 answered to {}{none_to_spare}",
                 numbers(&found.calls)
             ));
             verdict.explanation.extend(found.lines);

@@ -229,14 +229,23 @@ fn a_history_that_contradicts_itself_is_not_decided() {
     };
     let rows = [
         (vec![], "holds no call"),
-        (vec![end(1)], "call 1 is ended but was never sent"),
-        (vec![invoke(1), invoke(1)], "call 1 is sent twice"),
+        (vec![end(1)], "event 0: call 1 ends before it was sent"),
+        (
+            vec![invoke(1), invoke(1)],
+            "event 1: call 1 is sent a second time",
+        ),
         (
             vec![invoke(1), invoke(2)],
             "a sends call 2 while it waits for call 1",
         ),
-        (vec![invoke(1), end(1), end(1)], "call 1 ends twice"),
-        (vec![proposed(1)], "call 1 is proposed but was never sent"),
+        (
+            vec![invoke(1), end(1), end(1)],
+            "event 2: call 1 ends a second time",
+        ),
+        (
+            vec![proposed(1)],
+            "event 0: call 1 is proposed before it was sent",
+        ),
         (
             vec![invoke(1), end(1), invoke(2), proposed(1), proposed(2)],
             "request id 9 stands for call 1 and for call 2",
@@ -249,7 +258,36 @@ fn a_history_that_contradicts_itself_is_not_decided() {
     }
     let (mut history, _) = written();
     history.events[5].at_us = 1;
-    is_undecided(&history, "goes back in time");
+    is_undecided(&history, "event 5: time goes back");
+}
+
+#[test]
+fn a_record_that_fits_to_no_other_is_not_decided() {
+    let (mut history, _) = written();
+    for event in &mut history.events {
+        if let What::Proposed { member, .. } = &mut event.what {
+            *member = 2;
+        }
+    }
+    is_undecided(
+        &history,
+        "n2 says that it took call 1, which was sent to n1",
+    );
+    let (mut history, _) = written();
+    for event in &mut history.events {
+        if let What::Applied(applied) = &mut event.what
+            && applied.index == 2
+        {
+            applied.tokens = vec![crate::history::TokenNote {
+                login_index: 1,
+                refresh_count: 0,
+            }];
+        }
+    }
+    is_undecided(
+        &history,
+        "index 2 speaks of the token of index 1, where no login was applied",
+    );
 }
 
 #[test]

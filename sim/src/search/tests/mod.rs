@@ -4,4 +4,5 @@
 mod agreement;
 mod brute;
 mod shortcuts;
+mod shrinking;
 mod small;

@@ -143,7 +143,12 @@ fn a_wrong_decision_is_found_and_explained() {
         };
         if let Settled::Impossible(explanation) = settle(&make(seed, size), BUDGET) {
             assert!(!explanation.calls.is_empty());
-            assert!(explanation.lines.len() > explanation.calls.len());
+            // A long list is cut.
+            let listed = explanation.calls.len().min(40);
+            assert!(
+                explanation.lines.len() > listed,
+                "seed {seed}: {explanation:#?}"
+            );
             found += 1;
         }
     }
