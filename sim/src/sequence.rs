@@ -49,6 +49,8 @@ pub(crate) struct Sequence {
     proposals: BTreeMap<u64, u64>,
     /// Request ids of applied entries that nobody had proposed before.
     unproposed: BTreeSet<u64>,
+    /// The last index that any member has applied. What an entry is shows when the first of them does.
+    applied: u64,
     /// Log indices of logins that any member has applied.
     logins: BTreeSet<u64>,
 }
@@ -63,6 +65,7 @@ impl Sequence {
             waiting: BTreeMap::new(),
             proposals: BTreeMap::new(),
             unproposed: BTreeSet::new(),
+            applied: 0,
             logins: BTreeSet::new(),
         }
     }
@@ -195,7 +198,9 @@ impl Sequence {
 
     fn apply(&mut self, applied: &Applied) -> Result<(), Defect> {
         let request_id = applied.request_id;
-        if request_id != 0 && !self.proposals.contains_key(&request_id) {
+        let is_first = applied.index > self.applied;
+        self.applied = self.applied.max(applied.index);
+        if is_first && request_id != 0 && !self.proposals.contains_key(&request_id) {
             self.unproposed.insert(request_id);
         }
         // An entry speaks of tokens only after somebody has applied the logins that gave them.
@@ -208,7 +213,7 @@ impl Sequence {
             );
             return defect("tokens", what);
         }
-        if matches!(&*applied.kind, "login" | "authenticate") {
+        if is_first && matches!(&*applied.kind, "login" | "authenticate") {
             self.logins.insert(applied.index);
         }
         Ok(())
