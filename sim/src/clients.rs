@@ -2,6 +2,7 @@
 //! a hidden repetition would turn a lost answer into a duplicate that the judge cannot see.
 
 use crate::calls::{Call, Called, Caller, Token};
+use crate::checker::describe;
 use crate::history::{Op, Outcome};
 use crate::plan::{DEFAULT_SESSION, Members, Step, TIMEOUT_MS};
 use crate::retry::{Advice, advise};
@@ -86,11 +87,12 @@ impl Client {
             && !expected.met_by(&called.outcome)
         {
             let sentence = format!(
-                "client \"{}\", call {}: the scenario expects {expected:?} of {:?}, and it was {:?}",
+                "client \"{}\", call {}: the scenario expects \"{}\" of {}, and it was {}",
                 self.caller.name(),
                 called.number,
-                step.op,
-                called.outcome
+                expected.name(),
+                describe::op(&step.op),
+                describe::outcome(&called.outcome)
             );
             world.recorder.unmet(called.number, sentence);
         }
@@ -234,8 +236,9 @@ pub(crate) async fn set_up(world: Arc<World>) -> Result<(), SetupFailure> {
                 }
                 Outcome::Refused { code, message } if code != "Unavailable" => {
                     let refusal = format!(
-                        "call {}: set-up step {:?} was refused: {message}",
-                        called.number, step.op
+                        "call {}: set-up step \"{}\" was refused: {message}",
+                        called.number,
+                        describe::op(&step.op)
                     );
                     return Err(SetupFailure::Refused(refusal));
                 }
@@ -244,8 +247,8 @@ pub(crate) async fn set_up(world: Arc<World>) -> Result<(), SetupFailure> {
             }
             if start.elapsed() > SETUP_LIMIT {
                 return Err(SetupFailure::Stuck(format!(
-                    "set-up step {:?} was never done",
-                    step.op
+                    "set-up step \"{}\" was never done",
+                    describe::op(&step.op)
                 )));
             }
             sleep(RETRY_PAUSE).await;

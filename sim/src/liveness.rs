@@ -2,7 +2,8 @@
 //! login and a permitted write must succeed within [`BOUND`]; then all members must reach one applied index, at which
 //! their hashes are read for the judge.
 
-use crate::calls::{Call, Called, Caller, KEEPALIVE, Token};
+use crate::calls::{Call, Called, Caller, KEEPALIVE, Token, code_name};
+use crate::checker::describe;
 use crate::history::{Op, Outcome, What};
 use crate::plan::Liveness;
 use crate::world::World;
@@ -138,8 +139,11 @@ impl Prover {
             };
             if self.healed.elapsed() >= BOUND {
                 return Err(format!(
-                    "n{} does not serve {op:?} {BOUND:?} after everything was healed; call {} was the last to fail: {last}",
-                    self.member, called.number
+                    "n{} does not serve \"{}\" {} s after everything was healed; call {} was the last to fail: {last}",
+                    self.member,
+                    describe::op(op),
+                    BOUND.as_secs(),
+                    called.number
                 ));
             }
             sleep(PAUSE).await;
@@ -164,8 +168,8 @@ async fn probe(world: &World, token: Option<&Token>) -> Result<(), Failure> {
                     at_index.insert(member, hashes);
                 }
                 Err(status) => {
-                    let (code, message) = (status.code(), status.message());
-                    last.push(format!("n{member}: {code:?} \"{message}\""));
+                    let (code, message) = (code_name(&status), status.message());
+                    last.push(format!("n{member}: {code} \"{message}\""));
                 }
             }
         }
@@ -177,7 +181,8 @@ async fn probe(world: &World, token: Option<&Token>) -> Result<(), Failure> {
         }
         if start.elapsed() >= BOUND {
             return Err(format!(
-                "the members were not seen at one applied index within {BOUND:?} without work ({})",
+                "the members were not seen at one applied index within {} s without work ({})",
+                BOUND.as_secs(),
                 last.join(", ")
             ));
         }

@@ -86,9 +86,14 @@ fn a_run_over_its_limit_is_stuck() {
 #[test]
 fn an_expectation_of_the_scenario_counts_unless_the_properties_alone_judge() {
     let text = BASE.replacen("repeat = 20", "repeat = 20, expect = \"refused\"", 1);
+    let run = simulated(&text, false);
+    assert_eq!(verdict(&run), (VerdictKind::Violation, Some("scenario")));
+    let call = run.verdict.calls[0];
     assert_eq!(
-        verdict(&simulated(&text, false)),
-        (VerdictKind::Violation, Some("scenario"))
+        run.verdict.sentence,
+        format!(
+            "client \"writer\", call {call}: the scenario expects \"refused\" of put k, and it was done with revision 2"
+        )
     );
     assert_eq!(verdict(&simulated(&text, true)), (VerdictKind::Ok, None));
 }
@@ -116,9 +121,11 @@ fn a_setup_that_is_refused_is_no_run() {
         "name = \"small\"\nsetup = [{ do = \"user-delete\", user = \"nobody\" }]",
         1,
     );
+    let run = simulated(&text, false);
+    assert_eq!(verdict(&run), (VerdictKind::Undecided, Some("setup")));
     assert_eq!(
-        verdict(&simulated(&text, false)),
-        (VerdictKind::Undecided, Some("setup"))
+        run.verdict.sentence,
+        "call 1: set-up step \"user-delete nobody\" was refused: etcdserver: user name not found"
     );
 }
 

@@ -7,6 +7,7 @@ mod outcome;
 mod password;
 mod request;
 
+pub(crate) use outcome::code_name;
 pub use password::PASSWORD_MARKER;
 use password::password;
 

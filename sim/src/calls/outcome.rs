@@ -11,16 +11,17 @@ const SERVER_PREFIX: &str = "etcdserver: ";
 
 /// The outcome that an error stands for.
 pub(super) fn classify(status: &Status) -> Outcome {
-    // gRPC codes have their name as their debug form.
-    let (code, message) = (
-        format!("{:?}", status.code()).into(),
-        status.message().into(),
-    );
+    let (code, message) = (code_name(status).into(), status.message().into());
     if is_definite(status) {
         Outcome::Refused { code, message }
     } else {
         Outcome::Unknown { code, message }
     }
+}
+
+/// The name of an error's gRPC code, `PermissionDenied`, which is its debug form.
+pub(crate) fn code_name(status: &Status) -> String {
+    format!("{:?}", status.code())
 }
 
 /// Whether the call certainly had no effect and never will.

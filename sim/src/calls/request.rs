@@ -1,6 +1,7 @@
 //! From an operation of a plan to its message, through the real client, to the answer.
 
 use super::{Wire, answer, password};
+use crate::checker::describe;
 use crate::history::{self, Grant, GrantKind, Op, Operand, Reply};
 use bytes::Bytes;
 use gatehouse::pb::authpb::{Permission, permission};
@@ -237,7 +238,10 @@ impl Wire<'_> {
 
 /// For an operation that ended up where it cannot be sent; nothing has been sent, and the history says so.
 fn unfit(op: &Op) -> Status {
-    Status::unimplemented(format!("the simulator cannot send {op:?} here"))
+    Status::unimplemented(format!(
+        "the simulator cannot send \"{}\" here",
+        describe::op(op)
+    ))
 }
 
 fn bytes(text: &str) -> Bytes {

@@ -1,7 +1,7 @@
 //! Words for calls, times and answers, as the verdict's sentence uses them.
 
 use super::run::{Call, Moment};
-use crate::history::{Grant, Op, Outcome, Pair, Reply};
+use crate::history::{Grant, GrantKind, Op, Outcome, Pair, Reply, TokenNote};
 
 /// Pairs that a sentence shows of an answer; more would hide the point.
 const PAIRS_SHOWN: usize = 3;
@@ -151,6 +151,32 @@ pub(crate) fn reply(reply: &Reply) -> String {
     parts.join(", ")
 }
 
+/// How a call ended, as what it "was": `refused with PermissionDenied "etcdserver: permission denied"`.
+pub(crate) fn outcome(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Ok(told) => format!("done with {}", reply(told)),
+        Outcome::Refused { code, message } => {
+            format!("refused with {code} \"{}\"", message.escape_debug())
+        }
+        Outcome::Unknown { code, message } => {
+            format!("given up with {code} \"{}\"", message.escape_debug())
+        }
+    }
+}
+
+/// The tokens that an entry names: `15 with 2 reports of use, 18`; each by the index of its login.
+pub(super) fn tokens(notes: &[TokenNote]) -> String {
+    let one = |note: &TokenNote| match note.refresh_count {
+        0 => note.login_index.to_string(),
+        1 => format!("{} with 1 report of use", note.login_index),
+        count => format!("{} with {count} reports of use", note.login_index),
+    };
+    if notes.is_empty() {
+        return "none".to_owned();
+    }
+    notes.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
 pub(crate) fn pair(pair: &Pair) -> String {
     format!(
         "{}={} of revision {}",
@@ -162,7 +188,11 @@ pub(crate) fn pair(pair: &Pair) -> String {
 
 /// `readwrite /app/../app0`.
 pub(crate) fn grant(grant: &Grant) -> String {
-    let kind = format!("{:?}", grant.kind).to_lowercase();
+    let kind = match grant.kind {
+        GrantKind::Read => "read",
+        GrantKind::Write => "write",
+        GrantKind::Readwrite => "readwrite",
+    };
     format!("{kind} {}", range(&grant.key, &grant.range_end))
 }
 

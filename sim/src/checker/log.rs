@@ -306,8 +306,8 @@ fn difference(one: &Applied, other: &Applied) -> Option<String> {
         ("digest", one.digest.to_string(), other.digest.to_string()),
         (
             "tokens",
-            format!("{:?}", one.tokens),
-            format!("{:?}", other.tokens),
+            describe::tokens(&one.tokens),
+            describe::tokens(&other.tokens),
         ),
     ];
     let (name, one, other) = fields.into_iter().find(|(_, one, other)| one != other)?;

@@ -99,6 +99,19 @@ pub enum Expected {
 }
 
 impl Expected {
+    /// As plans write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Expected::Ok => "ok",
+            Expected::Refused => "refused",
+            Expected::Denied => "denied",
+            Expected::InvalidToken => "invalid-token",
+            Expected::OldRevision => "old-revision",
+            Expected::OkOrOldRevision => "ok-or-old-revision",
+            Expected::Unavailable => "unavailable",
+        }
+    }
+
     /// Whether `outcome` is what was expected; an unknown one may be anything.
     pub fn met_by(self, outcome: &Outcome) -> bool {
         let (code, message) = match outcome {
@@ -177,6 +190,22 @@ mod tests {
         let mut names: Vec<&str> = WHEN_FIELDS.to_vec();
         names.sort_unstable();
         assert_eq!(table.keys().map(String::as_str).collect::<Vec<_>>(), names);
+    }
+
+    #[test]
+    fn an_expectation_is_named_as_plans_write_it() {
+        for expected in [
+            Expected::Ok,
+            Expected::Refused,
+            Expected::Denied,
+            Expected::InvalidToken,
+            Expected::OldRevision,
+            Expected::OkOrOldRevision,
+            Expected::Unavailable,
+        ] {
+            let written = toml::Value::try_from(expected).unwrap();
+            assert_eq!(written.as_str(), Some(expected.name()));
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::script::*;
 use super::{breaks, is_undecided, passes};
 use crate::checker::{Counts, count};
-use crate::history::{Event, History, Outcome, What};
+use crate::history::{Event, History, Outcome, TokenNote, What};
 use crate::model::Refusal;
 
 /// A defect's name in the sentence, and what makes it.
@@ -61,6 +61,23 @@ fn members_must_agree_on_every_entry() {
             &["n1 and n3 differ at index 2", what],
         );
     }
+}
+
+#[test]
+fn tokens_that_members_see_differently_are_named_in_words() {
+    let (mut history, call) = written();
+    on_member_3(&mut history, |what| {
+        if let What::Applied(applied) = what {
+            for (login_index, refresh_count) in [(5, 0), (7, 1), (8, 2)] {
+                applied.tokens.push(TokenNote {
+                    login_index,
+                    refresh_count,
+                });
+            }
+        }
+    });
+    let words = "): tokens `none` and `5, 7 with 1 report of use, 8 with 2 reports of use`";
+    breaks(&history, "P9", &[call], &[words]);
 }
 
 #[test]
