@@ -3,11 +3,14 @@
 //!
 //! `cargo bench -p gatehouse-sim --bench judge` prints the figures; a number of calls may follow `--`.
 
+mod memory;
+
 use gatehouse_sim::checker::judge;
 use gatehouse_sim::history::History;
 use gatehouse_sim::history_file::{read_history, write_history};
 use gatehouse_sim::synthetic;
 use gatehouse_sim::verdict::VerdictKind;
+use memory::peak_kib;
 use std::error::Error;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -113,13 +116,4 @@ fn processor_seconds() -> Result<f64, Box<dyn Error>> {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     let nanos: u64 = stat.split(' ').next().unwrap_or_default().parse()?;
     Ok(std::time::Duration::from_nanos(nanos).as_secs_f64())
-}
-
-/// The most memory that this process has held so far.
-fn peak_kib() -> Result<u64, Box<dyn Error>> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let words = line.ok_or("/proc/self/status names no VmHWM")?;
-    let number = words.trim().trim_end_matches("kB").trim();
-    Ok(number.parse()?)
 }

@@ -1,10 +1,16 @@
 //! How long the judge's search takes without any hint: 2,000 calls of 16 clients, a third of the answers lost, on right
 //! histories and on those in which one put was carried out that should have been refused.
 //!
-//! `cargo bench -p gatehouse-sim --bench search` prints verdicts, seconds and the peak of memory so far.
+//! `cargo bench -p gatehouse-sim --bench search` prints verdicts, seconds and the peak of memory so far, and fails if a
+//! history is not settled or takes too long.
+
+mod memory;
 
 use gatehouse_sim::search::workload::{Size, make};
 use gatehouse_sim::search::{Budget, Settled, settle};
+use memory::peak_kib;
+use std::error::Error;
+use std::process::ExitCode;
 use std::time::Instant;
 
 /// As the judge has it where the search alone judges.
@@ -15,11 +21,15 @@ const BUDGET: Budget = Budget {
 
 const SEEDS: u64 = 12;
 
+/// Most seconds that one history may take.
+const SECONDS_MAX: f64 = 30.0;
+
 #[expect(
     clippy::print_stdout,
     reason = "the figures are what this program is for"
 )]
-fn main() {
+fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let mut right = true;
     for unknown_percent in [0, 10, 20, 33] {
         for wrong in [false, true] {
             let size = Size {
@@ -41,17 +51,22 @@ fn main() {
             let kind = if wrong { "one wrong put" } else { "right" };
             println!(
                 "2,000 calls, {unknown_percent} % lost, {kind}: {definite} of {SEEDS} settled, {total:.1} s in all, \
-                 {worst:.1} s at most, peak {} MB",
-                peak_megabytes()
+                 {worst:.1} s at most, peak {} MiB",
+                peak_kib()? >> 10
             );
+            if definite < SEEDS {
+                println!("not settled: {} of {SEEDS}", SEEDS - definite);
+                right = false;
+            }
+            if worst > SECONDS_MAX {
+                println!("too slow: {SECONDS_MAX} s for a history is the limit");
+                right = false;
+            }
         }
     }
-}
-
-/// The most memory that the process has held, as Linux counts it; 0 elsewhere.
-fn peak_megabytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmHWM"));
-    let kilobytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
-    kilobytes.unwrap_or(0) / 1024
+    Ok(if right {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
