@@ -65,19 +65,30 @@ fn members_must_agree_on_every_entry() {
 
 #[test]
 fn tokens_that_members_see_differently_are_named_in_words() {
-    let (mut history, call) = written();
-    on_member_3(&mut history, |what| {
-        if let What::Applied(applied) = what {
-            for (login_index, refresh_count) in [(5, 0), (7, 1), (8, 2)] {
-                applied.tokens.push(TokenNote {
-                    login_index,
-                    refresh_count,
-                });
+    let (mut script, root) = Script::with_auth();
+    let login = script.model().token(root).unwrap().index;
+    let refresh = script.refresh(&[root]);
+    let expiry = script.expire(root, 1);
+    let history = script.history();
+    let on_member_3 = |index: u64, change: fn(&mut Vec<TokenNote>)| {
+        let mut history = history.clone();
+        for event in &mut history.events {
+            if let What::Applied(applied) = &mut event.what
+                && applied.member == 3
+                && applied.index == index
+            {
+                change(&mut applied.tokens);
             }
         }
-    });
-    let words = "): tokens `none` and `5, 7 with 1 report of use, 8 with 2 reports of use`";
-    breaks(&history, "P9", &[call], &[words]);
+        history
+    };
+    let none = on_member_3(refresh, Vec::clear);
+    let words = format!("n1 and n3 differ at index {refresh}: tokens `{login}` and `none`");
+    breaks(&none, "P9", &[], &[&words]);
+    let more = on_member_3(expiry, |tokens| tokens[0].refresh_count = 2);
+    let words =
+        format!("tokens `{login} with 1 report of use` and `{login} with 2 reports of use`");
+    breaks(&more, "P9", &[], &[&words]);
 }
 
 #[test]
