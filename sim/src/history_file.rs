@@ -11,6 +11,7 @@ mod mutations;
 mod tests;
 
 use crate::history::{FORMAT_VERSION, History};
+use crate::input_file;
 use crate::sequence::Sequence;
 use line::Line;
 use serde::{Deserialize, Serialize};
@@ -78,7 +79,7 @@ pub enum HistoryError {
 /// [`HistoryError`], for the first defect in the file. Times that decrease and answers without a question are defects.
 pub fn read_history(path: impl AsRef<Path>) -> Result<History, HistoryError> {
     let path = path.as_ref();
-    let input = File::open(path).map_err(|cause| io_error(path, cause))?;
+    let input = input_file::open(path).map_err(|cause| io_error(path, cause))?;
     read(path, BufReader::new(input))
 }
 

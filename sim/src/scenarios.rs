@@ -1,5 +1,6 @@
 //! Finds scenario files: those that are named, or all in `scenarios/`.
 
+use crate::nearest::nearest;
 use crate::plan::{Plan, ReadError, read};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,12 +36,25 @@ pub enum ScenarioError {
         path: PathBuf,
     },
     /// No scenario has this name.
-    #[error("there is no scenario \"{name}\"; there are: {known}")]
+    #[error(
+        "there is no scenario \"{name}\"; did you mean \"{near}\"? The files in {} are the scenarios",
+        directory.display()
+    )]
     Unknown {
         /// The name.
         name: String,
-        /// The names that exist.
-        known: String,
+        /// The nearest name that exists.
+        near: String,
+        /// Where they all are.
+        directory: PathBuf,
+    },
+    /// No file is where a plan was said to be.
+    #[error("{cause}; did you mean {}?", near.display())]
+    Missing {
+        /// What was said to be read.
+        cause: ReadError,
+        /// The scenario whose file has the nearest name.
+        near: PathBuf,
     },
 }
 
@@ -72,12 +86,21 @@ pub fn found() -> Result<Vec<Scenario>, ScenarioError> {
 }
 
 fn within(path: PathBuf) -> Result<Vec<Scenario>, ScenarioError> {
+    let files = listed(&path)?;
+    if files.is_empty() {
+        return Err(ScenarioError::Empty { path });
+    }
+    from_files(&files)
+}
+
+/// The scenario files in the directory `path`, by name.
+fn listed(path: &Path) -> Result<Vec<PathBuf>, ScenarioError> {
     let failed = |cause| ScenarioError::Directory {
-        path: path.clone(),
+        path: path.to_owned(),
         cause,
     };
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(&path).map_err(failed)? {
+    for entry in std::fs::read_dir(path).map_err(failed)? {
         let file = entry.map_err(failed)?.path();
         if file
             .extension()
@@ -87,10 +110,7 @@ fn within(path: PathBuf) -> Result<Vec<Scenario>, ScenarioError> {
         }
     }
     files.sort();
-    if files.is_empty() {
-        return Err(ScenarioError::Empty { path });
-    }
-    from_files(&files)
+    Ok(files)
 }
 
 /// The plans in these files, in this order.
@@ -103,30 +123,46 @@ pub fn from_files(files: &[PathBuf]) -> Result<Vec<Scenario>, ScenarioError> {
         .map(|file| {
             Ok(Scenario {
                 file: file.clone(),
-                plan: Arc::new(read(file)?),
+                plan: Arc::new(read(file).map_err(|cause| explained(file, cause))?),
             })
         })
         .collect()
 }
 
+/// Adds to "no such file" which scenario may have been meant: its name alone is no file.
+fn explained(file: &Path, cause: ReadError) -> ScenarioError {
+    let is_missing =
+        matches!(&cause, ReadError::Io { cause, .. } if cause.kind() == io::ErrorKind::NotFound);
+    let known = if is_missing {
+        listed(&directory()).unwrap_or_default()
+    } else {
+        Vec::new()
+    };
+    let stem = |file: &Path| Some(file.file_stem()?.to_str()?.to_owned());
+    let names: Vec<String> = known.iter().filter_map(|file| stem(file)).collect();
+    let typed = stem(file).unwrap_or_default();
+    match nearest(&typed, names.iter().map(String::as_str)) {
+        Some(near) => ScenarioError::Missing {
+            cause,
+            near: directory().join(format!("{near}.toml")),
+        },
+        None => ScenarioError::Read(cause),
+    }
+}
+
 /// The scenario of this name.
 ///
 /// # Errors
-/// As [`all`], or that there is none, with the names that exist.
+/// As [`all`], or that there is none, with the nearest name that exists.
 pub fn named(name: &str) -> Result<Scenario, ScenarioError> {
     let scenarios = all()?;
-    let known = || {
-        scenarios
-            .iter()
-            .map(|scenario| scenario.plan.name.as_str())
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
+    let names = scenarios.iter().map(|scenario| scenario.plan.name.as_str());
     match scenarios.iter().find(|scenario| scenario.plan.name == name) {
         Some(scenario) => Ok(scenario.clone()),
         None => Err(ScenarioError::Unknown {
             name: name.to_owned(),
-            known: known(),
+            near: nearest(name, names).unwrap_or_default().to_owned(),
+            directory: directory(),
         }),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Defect, FORMAT, MEMBERS_MAX};
 use crate::history::{FORMAT_VERSION, Header};
+use crate::nearest::no_such_bug;
 use gatehouse::planted::Bug;
 use serde::Deserialize;
 
@@ -47,9 +48,7 @@ fn wrong(header: &Header) -> Option<(&'static str, String)> {
     if let Some(slug) = &header.bug
         && Bug::named(slug).is_empty()
     {
-        let (near, slug) = (nearest(slug), slug.escape_debug());
-        let what = format!("there is no planted bug \"{slug}\"; the nearest is \"{near}\"");
-        return Some(("bug", what));
+        return Some(("bug", no_such_bug(slug)));
     }
     let tokens = &header.tokens;
     for (field, value) in [
@@ -66,26 +65,4 @@ fn wrong(header: &Header) -> Option<(&'static str, String)> {
         return Some(("drift_ppm", what));
     }
     None
-}
-
-/// The planted bug whose name needs the fewest changes.
-fn nearest(name: &str) -> &'static str {
-    // Names are short; of a long text its beginning will do.
-    let name: Vec<char> = name.chars().take(64).collect();
-    let slugs = Bug::ALL.iter().map(|bug| bug.slug());
-    slugs.min_by_key(|slug| distance(&name, slug)).unwrap_or("")
-}
-
-/// Characters to insert, to remove or to replace (Levenshtein).
-fn distance(one: &[char], other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=one.len()).collect();
-    for (number, theirs) in other.chars().enumerate() {
-        let mut corner = std::mem::replace(&mut row[0], number + 1);
-        for (at, ours) in one.iter().enumerate() {
-            let replaced = corner + usize::from(*ours != theirs);
-            corner = row[at + 1];
-            row[at + 1] = replaced.min(corner + 1).min(row[at] + 1);
-        }
-    }
-    row[one.len()]
 }

@@ -180,15 +180,15 @@ fn header_values_that_cannot_be_are_refused() {
     let rows = [
         (
             r#""bug":"stale-apply-gaurd""#,
-            "bug: there is no planted bug \"stale-apply-gaurd\"; the nearest is \"",
+            "bug: there is no planted bug \"stale-apply-gaurd\"; did you mean \"",
         ),
         (
             r#""bug": "nope""#,
-            "bug: there is no planted bug \"nope\"; the nearest is \"",
+            "bug: there is no planted bug \"nope\"; did you mean \"",
         ),
         (
             r#""bug":"\n\u0000""#,
-            "bug: there is no planted bug \"\\n\\0\"; the nearest is \"",
+            "bug: there is no planted bug \"\\n\\0\"; did you mean \"",
         ),
         (
             r#""bug":null,"tokens":{"ttl_ms":0}"#,
@@ -221,7 +221,7 @@ fn header_values_that_cannot_be_are_refused() {
     let near = HEADER.replace("null", "\"authn-changepw-tocto/a\"");
     let text = error(format!("{near}\n").as_bytes());
     assert!(
-        text.ends_with("the nearest is \"authn-changepw-toctou/a\""),
+        text.contains("did you mean \"authn-changepw-toctou/a\"?"),
         "{text}"
     );
 }

@@ -7,6 +7,7 @@ mod transaction;
 use super::{Client, Fault, FaultKind, Members, Plan, Span, Step, VERSION};
 use crate::history::Op;
 use crate::marks::Mark;
+use crate::nearest::no_such_bug;
 use gatehouse::planted::Bug;
 use gatehouse::window::Window;
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,11 +65,11 @@ impl Plan {
         }
         time("limit_ms", self.limit_ms)?;
         self.check_cluster()?;
-        let shown = self.shows.iter().map(|shown| &shown.bug);
-        for bug in shown.chain(&self.bug) {
-            if Bug::named(bug).is_empty() {
-                return wrong("bug", format!("there is no planted bug \"{bug}\""));
-            }
+        if let Some(bug) = &self.bug {
+            planted("bug", bug)?;
+        }
+        for (at, shown) in self.shows.iter().enumerate() {
+            planted(&format!("shows {}, bug", at + 1), &shown.bug)?;
         }
         self.check_windows()?;
         self.check_steps()?;
@@ -127,7 +128,6 @@ impl Plan {
     }
 
     fn check_shows(&self) -> Checked {
-        let unknown = |name: &&String| !self.clients.iter().any(|client| client.is_called(name));
         let retries = self.clients.iter().any(|client| client.retry);
         if self.expect.max_gap_ms.is_some() && !retries {
             return wrong(
@@ -135,10 +135,14 @@ impl Plan {
                 "only clients with retry = true are measured, and there is none",
             );
         }
-        match self.shows.iter().flat_map(|shown| &shown.by).find(unknown) {
-            Some(name) => wrong("shows, by", format!("no client is called \"{name}\"")),
-            None => Ok(()),
+        let unknown = |name: &&String| !self.clients.iter().any(|client| client.is_called(name));
+        for (at, shown) in self.shows.iter().enumerate() {
+            if let Some(name) = shown.by.iter().find(unknown) {
+                let problem = format!("no client is called \"{name}\"");
+                return wrong(format!("shows {}, by", at + 1), problem);
+            }
         }
+        Ok(())
     }
 
     fn check_tokens(&self) -> Checked {
@@ -238,17 +242,18 @@ impl Plan {
 
     fn check_steps(&self) -> Checked {
         let mut names = BTreeSet::new();
-        for client in &self.clients {
-            name("client, name", &client.name)?;
+        for (at, client) in self.clients.iter().enumerate() {
+            let field = format!("client {}, name", at + 1);
+            name(&field, &client.name)?;
             for name in client.names() {
                 if names.contains(&name) {
-                    return wrong("client, name", format!("two clients are called \"{name}\""));
+                    return wrong(field, format!("two clients are called \"{name}\""));
                 }
                 names.insert(name);
             }
             if client.name == "setup" || client.name.starts_with("liveness") {
                 return wrong(
-                    "client, name",
+                    field,
                     format!("\"{}\" is a name of the simulator's own", client.name),
                 );
             }
@@ -262,13 +267,18 @@ impl Plan {
         }
         for (at, step) in self.setup.iter().enumerate() {
             let when = &step.when;
-            if step.awaited().next().is_some()
-                || when.after_ms.is_some()
-                || when.repeat.is_some()
-                || when.expect.is_some()
-            {
+            let others = [
+                ("after_ms", when.after_ms.is_some()),
+                ("repeat", when.repeat.is_some()),
+                ("expect", when.expect.is_some()),
+            ];
+            let said = others
+                .into_iter()
+                .filter_map(|(field, said)| said.then_some(field));
+            let awaited = step.waits().map(|(field, _)| field);
+            if let Some(field) = awaited.chain(said).next() {
                 let problem = "set-up steps run once, one after the other, until each is done";
-                return wrong(format!("setup, step {}", at + 1), problem);
+                return wrong(format!("setup, step {}, {field}", at + 1), problem);
             }
         }
         for (field, step) in self.steps() {
@@ -319,11 +329,18 @@ impl Plan {
                 "a step without a token has no session",
             );
         }
-        if matches!(step.op, Op::Login { .. }) && (when.anonymous || when.use_token_of.is_some()) {
-            return wrong(
-                format!("{field}, use_token_of"),
-                "a login presents no token",
-            );
+        let is_login = matches!(step.op, Op::Login { .. });
+        for (name, said) in [
+            ("anonymous", when.anonymous),
+            ("use_token_of", when.use_token_of.is_some()),
+        ] {
+            if is_login && said {
+                return wrong(format!("{field}, {name}"), "a login presents no token");
+            }
+        }
+        if when.session.is_some() && when.use_token_of.is_some() {
+            let problem = "a step presents one token: the session's or that of another login";
+            return wrong(format!("{field}, use_token_of"), problem);
         }
         transaction::check(field, &step.op, 1)
     }
@@ -359,8 +376,8 @@ impl Plan {
             }),
         };
         for (field, step) in self.steps() {
-            for label in step.awaited() {
-                known(format!("{field}, wait"), label)?;
+            for (name, label) in step.waits() {
+                known(format!("{field}, {name}"), label)?;
             }
             if let Some(label) = &step.when.use_token_of {
                 let field = format!("{field}, use_token_of");
@@ -370,11 +387,13 @@ impl Plan {
             }
         }
         for (at, fault) in self.faults.iter().enumerate() {
-            for label in [&fault.when.wait_for, &fault.when.wait_for_start]
-                .into_iter()
-                .flatten()
-            {
-                known(format!("fault {}, wait_for", at + 1), label)?;
+            for (name, label) in [
+                ("wait_for", &fault.when.wait_for),
+                ("wait_for_start", &fault.when.wait_for_start),
+            ] {
+                if let Some(label) = label {
+                    known(format!("fault {}, {name}", at + 1), label)?;
+                }
             }
         }
         Ok(())
@@ -456,14 +475,19 @@ impl Plan {
     }
 
     fn check_sides(&self, field: &str, a: &[u64], b: &[u64]) -> Checked {
-        if a.is_empty() || b.is_empty() {
-            return wrong(field, "each side needs a member");
-        }
-        for member in a.iter().chain(b) {
-            self.check_member(field, *member)?;
+        for (name, side) in [("a", a), ("b", b)] {
+            let field = format!("{field}, {name}");
+            if side.is_empty() {
+                return wrong(field, "each side needs a member");
+            }
+            side.iter()
+                .try_for_each(|member| self.check_member(&field, *member))?;
         }
         match a.iter().find(|member| b.contains(member)) {
-            Some(both) => wrong(field, format!("member {both} stands on both sides")),
+            Some(both) => wrong(
+                format!("{field}, b"),
+                format!("member {both} stands on both sides"),
+            ),
             None => Ok(()),
         }
     }
@@ -475,23 +499,27 @@ impl Plan {
             .iter()
             .filter_map(|step| step.when.label.as_deref())
             .collect();
-        let mut at: Vec<(&str, &[Step])> = self
+        let mut at: Vec<(&Client, &[Step])> = self
             .clients
             .iter()
-            .map(|client| (client.name.as_str(), client.steps.as_slice()))
+            .map(|client| (client, client.steps.as_slice()))
             .collect();
         match advance(&mut at, &mut done) {
-            Some(stuck) => wrong(stuck, "steps wait for each other and none can go on"),
+            Some((field, label)) => wrong(
+                field,
+                format!("\"{label}\" never comes: steps wait for each other and none can go on"),
+            ),
             None => Ok(()),
         }
     }
 }
 
-/// Takes steps off the clients for as long as one of them can go on; names the first client that cannot.
+/// Takes steps off the clients for as long as one of them can go on; names the first field that cannot come true, and the
+/// label that it waits for.
 fn advance<'p>(
-    clients: &mut Vec<(&'p str, &'p [Step])>,
+    clients: &mut Vec<(&'p Client, &'p [Step])>,
     done: &mut BTreeSet<&'p str>,
-) -> Option<String> {
+) -> Option<(String, &'p str)> {
     loop {
         let mut moved = false;
         for (_, steps) in clients.iter_mut() {
@@ -506,16 +534,20 @@ fn advance<'p>(
         clients.retain(|(_, steps)| !steps.is_empty());
         let (client, steps) = clients.first()?;
         if !moved {
-            let waits: Vec<&str> = steps[0]
-                .awaited()
-                .filter(|label| !done.contains(label))
-                .collect();
-            return Some(format!(
-                "client \"{client}\", waiting for \"{}\"",
-                waits.join("\", \"")
-            ));
+            let step = client.steps.len() - steps.len() + 1;
+            let mut waits = steps[0].waits();
+            let (field, label) = waits.find(|(_, label)| !done.contains(label))?;
+            let name = &client.name;
+            return Some((format!("client \"{name}\", step {step}, {field}"), label));
         }
     }
+}
+
+fn planted(field: &str, bug: &str) -> Checked {
+    if Bug::named(bug).is_empty() {
+        return wrong(field, no_such_bug(bug));
+    }
+    Ok(())
 }
 
 fn name(field: &str, text: &str) -> Checked {

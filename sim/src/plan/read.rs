@@ -1,6 +1,7 @@
 //! Reads a plan from a file, with errors that name file, line, column and field.
 
 use super::{Plan, PlanError};
+use crate::input_file;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -53,16 +54,16 @@ pub fn read(path: &Path) -> Result<Plan, ReadError> {
         path: path.to_owned(),
         cause,
     };
-    let bytes = std::fs::metadata(path).map_err(io)?.len();
+    let file = input_file::open(path).map_err(io)?;
+    let bytes = file.metadata().map_err(io)?.len();
     if bytes > FILE_BYTES_MAX {
         return Err(ReadError::TooLarge {
             path: path.to_owned(),
             bytes,
         });
     }
-    // The size says nothing of a device, so it is limited again here.
+    // The size says nothing of what is no file, as /dev/stdin may be, so it is limited again here.
     let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(io)?;
     let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
     let bytes = read.map_err(io)? as u64;
     if bytes > FILE_BYTES_MAX {

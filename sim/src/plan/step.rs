@@ -154,13 +154,18 @@ impl Step {
 
     /// The labels it waits for.
     pub fn awaited(&self) -> impl Iterator<Item = &str> {
+        self.waits().map(|(_, label)| label)
+    }
+
+    /// The labels it waits for, each with the field that names it.
+    pub fn waits(&self) -> impl Iterator<Item = (&'static str, &str)> {
         [
-            &self.when.wait_for,
-            &self.when.wait_for_start,
-            &self.when.use_token_of,
+            ("wait_for", &self.when.wait_for),
+            ("wait_for_start", &self.when.wait_for_start),
+            ("use_token_of", &self.when.use_token_of),
         ]
         .into_iter()
-        .filter_map(Option::as_deref)
+        .filter_map(|(field, label)| Some((field, label.as_deref()?)))
     }
 }
 

@@ -128,7 +128,47 @@ fn steps_that_nobody_could_run_are_refused() {
         (
             "wait_for = \"in\"",
             "wait_for = \"out\"",
-            "client \"alice\", step 2, wait: no step is labelled \"out\"",
+            "client \"alice\", step 2, wait_for: no step is labelled \"out\"",
+        ),
+        (
+            "wait_for = \"in\"",
+            "wait_for_start = \"out\"",
+            "client \"alice\", step 2, wait_for_start: no step is labelled \"out\"",
+        ),
+        (
+            "wait_for = \"in\"",
+            "wait_for = \"in\", use_token_of = \"out\"",
+            "client \"alice\", step 2, use_token_of: no step is labelled \"out\"",
+        ),
+        (
+            "wait_for = \"in\", repeat = 3",
+            "label = \"me\", use_token_of = \"me\"",
+            "client \"alice\", step 2, use_token_of: the step labelled \"me\" is no login",
+        ),
+        (
+            "wait_for = \"in\"",
+            "use_token_of = \"in\", session = \"s\"",
+            "client \"alice\", step 2, use_token_of: a step presents one token: the session's or that of another login",
+        ),
+        (
+            "label = \"in\"",
+            "label = \"in\", anonymous = true",
+            "client \"alice\", step 1, anonymous: a login presents no token",
+        ),
+        (
+            "label = \"in\"",
+            "label = \"in\", use_token_of = \"in\"",
+            "client \"alice\", step 1, use_token_of: a login presents no token",
+        ),
+        (
+            "password = \"r\" }]",
+            "password = \"r\", wait_for = \"in\" }]",
+            "setup, step 1, wait_for: set-up steps run once, one after the other, until each is done",
+        ),
+        (
+            "password = \"r\" }]",
+            "password = \"r\", expect = \"ok\" }]",
+            "setup, step 1, expect: set-up steps run once, one after the other, until each is done",
         ),
         (
             "wait_for = \"in\"",
@@ -138,7 +178,7 @@ fn steps_that_nobody_could_run_are_refused() {
         (
             "wait_for = \"in\", repeat = 3",
             "wait_for = \"me\", label = \"me\"",
-            "client \"alice\", waiting for \"me\": steps wait for each other and none can go on",
+            "client \"alice\", step 2, wait_for: \"me\" never comes: steps wait for each other and none can go on",
         ),
         (
             "\"login\", user = \"root\"",
@@ -148,7 +188,7 @@ fn steps_that_nobody_could_run_are_refused() {
         (
             "name = \"alice\"",
             "name = \"setup\"",
-            "client, name: \"setup\" is a name of the simulator's own",
+            "client 1, name: \"setup\" is a name of the simulator's own",
         ),
     ]);
 }
@@ -172,7 +212,7 @@ fn transactions_nest_and_hold_data_calls_only() {
         ),
         (
             txn_of(&txn_of("do = \"user-list\"")),
-            "client \"alice\", step 2: a transaction holds put, get, delete and txn only",
+            "client \"alice\", step 2, success: a transaction holds put, get, delete and txn only",
         ),
     ];
     for (step, message) in rows {
@@ -189,11 +229,11 @@ fn faults_and_windows_are_checked() {
         ),
         (
             "[[fault]]\nkind = \"partition\"\na = [1]\nb = [1, 2]",
-            "fault 1: member 1 stands on both sides",
+            "fault 1, b: member 1 stands on both sides",
         ),
         (
             "[[fault]]\nkind = \"partition\"\na = []\nb = [2]",
-            "fault 1: each side needs a member",
+            "fault 1, a: each side needs a member",
         ),
         (
             "[[fault]]\nkind = \"heal\"\nfor_ms = 5",
@@ -206,6 +246,14 @@ fn faults_and_windows_are_checked() {
         (
             "[[fault]]\nkind = \"heal\"\nwait_for = \"no\"",
             "fault 1, wait_for: no step is labelled \"no\"",
+        ),
+        (
+            "[[fault]]\nkind = \"heal\"\nwait_for_start = \"no\"",
+            "fault 1, wait_for_start: no step is labelled \"no\"",
+        ),
+        (
+            "[[fault]]\nkind = \"partition\"\na = [1]\nb = [4]",
+            "fault 1, b: members are numbered 1 to 3, there is no 4",
         ),
         (
             "[[fault]]\nkind = \"clock-drift\"\nmember = 9\nppm = 1",
@@ -301,13 +349,20 @@ fn clocks_tokens_copies_and_shown_bugs_are_checked() {
         ),
         (
             "setup =",
-            "shows = [\"no-such-bug\"]\nsetup =",
-            "bug: there is no planted bug \"no-such-bug\"",
+            "shows = [\"token-activation-lag\", \"root-unprotectd\"]\nsetup =",
+            "shows 2, bug: there is no planted bug \"root-unprotectd\"; did you mean \"root-unprotected\"? \
+             `gatehouse-sim bugs --help` lists them",
+        ),
+        (
+            "setup =",
+            "bug = \"root-unprotectd\"\nsetup =",
+            "bug: there is no planted bug \"root-unprotectd\"; did you mean \"root-unprotected\"? \
+             `gatehouse-sim bugs --help` lists them",
         ),
         (
             "setup =",
             "shows = [{ bug = \"token-activation-lag\", by = [\"bob\"] }]\nsetup =",
-            "shows, by: no client is called \"bob\"",
+            "shows 1, by: no client is called \"bob\"",
         ),
     ]);
 }

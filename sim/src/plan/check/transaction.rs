@@ -22,16 +22,22 @@ pub(super) fn check(field: &str, op: &Op, depth: usize) -> Checked {
         let problem = format!("transactions nest at most {TXN_DEPTH_MAX} deep");
         return wrong(field, problem);
     }
-    for branch in [success, failure] {
-        if branch.len() > TXN_OPS_MAX || compare.len() > TXN_OPS_MAX {
-            return wrong(
-                field,
-                format!("at most {TXN_OPS_MAX} operations in a branch"),
-            );
+    if compare.len() > TXN_OPS_MAX {
+        let problem = format!("at most {TXN_OPS_MAX} comparisons");
+        return wrong(format!("{field}, compare"), problem);
+    }
+    for (name, branch) in [("success", success), ("failure", failure)] {
+        let branch_field = format!("{field}, {name}");
+        if branch.len() > TXN_OPS_MAX {
+            let problem = format!("at most {TXN_OPS_MAX} operations in a branch");
+            return wrong(branch_field, problem);
         }
         for op in branch {
             if !op.is_data() {
-                return wrong(field, "a transaction holds put, get, delete and txn only");
+                return wrong(
+                    branch_field,
+                    "a transaction holds put, get, delete and txn only",
+                );
             }
             check(field, op, depth + 1)?;
         }
