@@ -1,12 +1,13 @@
 //! The command line as it is typed. What the program needs of it stands in [`crate::settings`].
 
 use clap::{Parser, Subcommand, ValueEnum};
+use gatehouse_sim::nearest::bug_names;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// Exit codes, for the help text.
 const EXIT_CODES: &str = "Exit codes: 0 as expected (with a planted bug: found); 1 safety violation (with a planted bug: \
-                          not found); 2 usage or bad input; 3 no progress; 4 nondeterminism; 5 undecided";
+                          not found); 2 usage, bad input or an output that is gone; 3 no progress; 4 nondeterminism; 5 undecided";
 
 /// Runs the complete Gatehouse server in a deterministic simulation and judges every auth decision.
 ///
@@ -35,14 +36,10 @@ pub(crate) struct Common {
     /// Form of the results on stdout: a table, or one JSON object a line
     #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-    /// Directory for the histories of failing runs, and of each scenario's first run
-    #[arg(
-        long,
-        global = true,
-        value_name = "DIR",
-        default_value = "reports/latest"
-    )]
-    pub(crate) report: PathBuf,
+    /// Directory for the histories of failing runs, and of each scenario's first run, for `run` and `replay`
+    /// [default: reports/latest]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) report: Option<PathBuf>,
     /// Writes the lines of the trace beside each history, for `twice`
     #[arg(long, global = true, hide = true)]
     pub(crate) keep_trace: bool,
@@ -99,6 +96,7 @@ pub(crate) enum Command {
         seeds: Seeds,
     },
     /// The kill table: whether and how fast each planted bug is found
+    #[command(after_help = known_bugs())]
     Bugs {
         /// Planted bugs, by slug; none means all of them
         slugs: Vec<String>,
@@ -110,6 +108,23 @@ pub(crate) enum Command {
         /// The file
         history: PathBuf,
     },
+}
+
+impl Command {
+    /// The name of a command that has no use for a report directory.
+    pub(crate) fn without_histories(&self) -> Option<&'static str> {
+        match self {
+            Command::Run { .. } | Command::Replay { .. } => None,
+            Command::Twice { .. } => Some("twice"),
+            Command::Bugs { .. } => Some("bugs"),
+            Command::Check { .. } => Some("check"),
+        }
+    }
+}
+
+/// What `bugs --help` ends with.
+fn known_bugs() -> String {
+    format!("Planted bugs:\n  {}", bug_names().join("\n  "))
 }
 
 /// Which seeds.

@@ -1,6 +1,7 @@
 //! The simulator's command line.
 
 mod args;
+mod closed_stdout;
 mod commands;
 mod output;
 mod settings;
@@ -15,25 +16,59 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     gatehouse_sim::log::report_panics();
-    // clap itself exits with 2 for what it refuses, as do we.
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(answer) => return ExitCode::from(tell(&answer)),
+    };
+    if closed_stdout::was_closed() {
+        return ExitCode::from(report(&closed()));
+    }
     let mut out = BufWriter::new(io::stdout().lock());
     let ended = execute(args, &mut out).and_then(|exit| Ok(out.flush().map(|()| exit)?));
     match ended {
         Ok(exit) => ExitCode::from(exit as u8),
-        // Whoever read the results has gone. What was not said may have been a violation, so this is no success.
-        Err(Failure::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-            ExitCode::from(Exit::Usage as u8)
-        }
-        Err(failure) => {
-            // Nothing can be done about a stderr that is gone.
-            let _ = writeln!(io::stderr(), "gatehouse-sim: {failure}");
-            ExitCode::from(Exit::Usage as u8)
-        }
+        Err(failure) => ExitCode::from(report(&failure)),
+    }
+}
+
+/// Says why there is no result; gives the exit code.
+fn report(failure: &Failure) -> u8 {
+    // Whoever read the results has gone: nobody is to be told, but what was not said may have been a violation, so this
+    // is no success.
+    if !matches!(failure, Failure::Io(error) if error.kind() == io::ErrorKind::BrokenPipe) {
+        // Nothing can be done about a stderr that is gone.
+        let _ = writeln!(io::stderr(), "gatehouse-sim: {failure}");
+    }
+    Exit::Usage as u8
+}
+
+fn closed() -> Failure {
+    Failure::Usage("stdout is closed, so that no result could be told".to_owned())
+}
+
+/// Prints what clap answers by itself: help and version to stdout, what it refuses to stderr; gives the exit code.
+fn tell(answer: &clap::Error) -> u8 {
+    if answer.use_stderr() {
+        // As above.
+        let _ = answer.print();
+        return Exit::Usage as u8;
+    }
+    if closed_stdout::was_closed() {
+        return report(&closed());
+    }
+    match answer.print().and_then(|()| io::stdout().flush()) {
+        Ok(()) => Exit::Expected as u8,
+        Err(error) => report(&Failure::Io(error)),
     }
 }
 
 fn execute(args: Args, out: &mut impl Write) -> Result<Exit, Failure> {
+    if args.common.report.is_some()
+        && let Some(name) = args.command.as_ref().and_then(Command::without_histories)
+    {
+        let what = format!("{name} keeps no histories: --report belongs to run and replay");
+        return Err(Failure::Usage(what));
+    }
     let settings = Settings::new(&args.common).map_err(Failure::Usage)?;
     match args.command {
         None => run::execute(&[], &Seeds::default(), &settings, out),

@@ -4,8 +4,12 @@
 use crate::args::{Common, Format};
 use gatehouse::planted::Bug;
 use gatehouse_sim::log;
+use gatehouse_sim::nearest::no_such_bug;
 use gatehouse_sim::run::Options;
 use std::path::PathBuf;
+
+/// Where histories go unless something else was asked for.
+const REPORT: &str = "reports/latest";
 
 /// What every command needs.
 #[derive(Clone, Debug)]
@@ -51,7 +55,10 @@ impl Settings {
             general: common.general,
             jobs: common.jobs.map_or_else(cores, usize::from),
             format: common.format,
-            report: common.report.clone(),
+            report: common
+                .report
+                .clone()
+                .unwrap_or_else(|| PathBuf::from(REPORT)),
             log: level.as_deref().map_or(Ok(None), directives)?,
             keep_trace: common.keep_trace,
             details: false,
@@ -73,10 +80,7 @@ impl Settings {
 pub(crate) fn planted(slug: &str) -> Result<Vec<Bug>, String> {
     let bugs = Bug::named(slug);
     if bugs.is_empty() {
-        let known = Bug::ALL.map(Bug::slug).join(", ");
-        return Err(format!(
-            "there is no planted bug \"{slug}\"; there are: {known}"
-        ));
+        return Err(no_such_bug(slug));
     }
     Ok(bugs)
 }
@@ -126,7 +130,7 @@ mod tests {
         assert!(
             planted("none")
                 .unwrap_err()
-                .starts_with("there is no planted bug \"none\"; there are: ")
+                .starts_with("there is no planted bug \"none\"; did you mean \"")
         );
     }
 }

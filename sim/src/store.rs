@@ -4,6 +4,7 @@ use gatehouse_sim::history_file::{HistoryError, write_history};
 use gatehouse_sim::run::Run;
 use gatehouse_sim::verdict::VerdictKind;
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::PathBuf;
 
 /// The directory, and what it already holds of this batch.
@@ -13,12 +14,24 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// A store in `directory`, which is made when the first history comes.
-    pub(crate) fn new(directory: PathBuf) -> Store {
-        Store {
+    /// A store in `directory`, which is made if it is not there. It is tried out at once: runs whose histories could not
+    /// be kept would be made in vain.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub(crate) fn new(directory: PathBuf) -> Result<Store, HistoryError> {
+        let trial = directory.join(format!(".trial-{}", std::process::id()));
+        std::fs::create_dir_all(&directory)
+            .and_then(|()| File::create(&trial))
+            .and_then(|_| std::fs::remove_file(&trial))
+            .map_err(|cause| HistoryError::Io {
+                file: directory.clone(),
+                cause,
+            })?;
+        Ok(Store {
             directory,
             seen: BTreeSet::new(),
-        }
+        })
     }
 
     /// Keeps the run's history if it is one to keep; gives the file.
@@ -37,11 +50,6 @@ impl Store {
         let path = self
             .directory
             .join(format!("{}-{}{bug}.jsonl", run.scenario, run.seed));
-        let io = |cause| HistoryError::Io {
-            file: self.directory.clone(),
-            cause,
-        };
-        std::fs::create_dir_all(&self.directory).map_err(io)?;
         write_history(&path, &run.history)?;
         if !run.trace.is_empty() {
             let file = path.with_extension("trace");

@@ -8,17 +8,22 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Runs the program in the source tree's root, with its histories in `report`.
-fn simulate(report: &Path, arguments: &[&str]) -> Output {
+/// The program in the source tree's root, with its histories in `report` if the command keeps any.
+fn command(report: &Path, arguments: &[&str]) -> Command {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    Command::new(env!("CARGO_BIN_EXE_gatehouse-sim"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gatehouse-sim"));
+    command
         .args(arguments)
-        .arg("--report")
-        .arg(report)
         .env_remove("RUST_LOG")
-        .current_dir(root)
-        .output()
-        .unwrap()
+        .current_dir(root);
+    if arguments[0] == "run" || arguments[0] == "replay" {
+        command.arg("--report").arg(report);
+    }
+    command
+}
+
+fn simulate(report: &Path, arguments: &[&str]) -> Output {
+    command(report, arguments).output().unwrap()
 }
 
 fn stdout(output: &Output) -> String {
@@ -203,18 +208,38 @@ fn bad_input_is_exit_2_with_a_reason() {
     let broken = report.path().join("broken.toml");
     std::fs::write(&broken, "version = 1\nname = \"x\"\nmembers = 3\n").unwrap();
     let broken = broken.to_str().unwrap();
-    let rows: [(&[&str], &str); 9] = [
+    let rows: [(&[&str], &str); 14] = [
         (&["run", "--sead", "1"], "unexpected argument '--sead'"),
         (&["run", "--seed", "one"], "invalid digit"),
         (&["run", "--seeds", "9..1"], "9 is larger than 1"),
         (
             &["run", "no-such.toml"],
-            "no-such.toml: No such file or directory",
+            "no-such.toml: No such file or directory (os error 2); did you mean scenarios/",
+        ),
+        (
+            &["twice", "token-lga"],
+            "did you mean scenarios/token-lag.toml?",
+        ),
+        (
+            &["replay", "token-lag"],
+            "did you mean scenarios/token-lag.toml?",
         ),
         (&["run", broken], "line 3, column 1"),
         (
             &["run", "--bug", "none"],
-            "there is no planted bug \"none\"",
+            "there is no planted bug \"none\"; did you mean \"",
+        ),
+        (
+            &["bugs", "root-unprotectd"],
+            "did you mean \"root-unprotected\"? `gatehouse-sim bugs --help` lists them",
+        ),
+        (
+            &["twice", SINGLE, "--bug", "token-lifetme"],
+            "did you mean \"token-lifetime\"?",
+        ),
+        (
+            &["replay", "1", "--bug", "token-lifetime/d"],
+            "did you mean \"token-lifetime/a\"?",
         ),
         (
             &["run", "--log-level", "gatehouse=loud"],
@@ -222,8 +247,8 @@ fn bad_input_is_exit_2_with_a_reason() {
         ),
         (&["check", broken], "broken.toml:1:"),
         (
-            &["replay", "1", "--scenario", "none"],
-            "there is no scenario \"none\"",
+            &["replay", "1", "--scenario", "new-enmy"],
+            "there is no scenario \"new-enmy\"; did you mean \"new-enemy\"? The files in scenarios are the scenarios",
         ),
     ];
     for (arguments, reason) in rows {
@@ -339,4 +364,126 @@ fn a_reader_that_leaves_is_told_nothing_but_it_is_no_success() {
     // What it did not hear may have been a violation.
     assert_eq!(child.wait().unwrap().code(), Some(2));
     assert_eq!(talk, "");
+}
+
+#[test]
+fn the_planted_bugs_are_listed_where_it_is_said() {
+    let report = tempfile::tempdir().unwrap();
+    let help = stdout(&simulate(report.path(), &["bugs", "--help"]));
+    for name in [
+        "authn-changepw-toctou\n",
+        "authn-changepw-toctou/c\n",
+        "token-lifetime/c\n",
+    ] {
+        assert!(help.contains(name), "{help}");
+    }
+}
+
+#[test]
+fn what_is_no_file_is_refused_and_not_waited_for() {
+    use std::io::Write as _;
+    let report = tempfile::tempdir().unwrap();
+    let fifo = report.path().join("fifo");
+    let made = Command::new("mkfifo").arg(&fifo).status().unwrap();
+    assert!(made.success());
+    let fifo = fifo.to_str().unwrap();
+    let socket = report.path().join("socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let socket = socket.to_str().unwrap();
+    for (path, what) in [
+        (fifo, "a FIFO, not a file"),
+        (socket, "a socket, not a file"),
+        ("/dev/zero", "a device, not a file"),
+        ("scenarios", "a directory, not a file"),
+    ] {
+        for name in ["check", "run", "replay", "twice"] {
+            let output = simulate(report.path(), &[name, path]);
+            assert_eq!(output.status.code(), Some(2), "{name} {path}");
+            let said = format!("gatehouse-sim: {path}: {what}\n");
+            assert_eq!(stderr(&output), said, "{name} {path}");
+        }
+    }
+    // What the shell has opened is read, whatever it is.
+    let mut child = command(report.path(), &["run", "/dev/stdin"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let plan = std::fs::read(root.join(SINGLE)).unwrap();
+    child.stdin.take().unwrap().write_all(&plan).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// Every command with what makes it say something, as short as it can be.
+const EACH: [&[&str]; 7] = [
+    &["run", SINGLE, "--seed", "1"],
+    &["replay", SINGLE, "--seed", "1"],
+    &["twice", SINGLE, "--seed", "1"],
+    &["bugs", "token-activation-lag", "--seed", "1"],
+    &["check"],
+    &["bugs", "--help"],
+    &["--version"],
+];
+
+#[test]
+fn an_output_that_cannot_be_written_is_exit_2() {
+    let report = tempfile::tempdir().unwrap();
+    simulate(report.path(), &["run", SINGLE, "--seed", "1"]);
+    let history = report.path().join("single-member-1.jsonl");
+    for arguments in EACH {
+        for (redirection, reason) in [
+            (">&-", "stdout is closed, so that no result could be told"),
+            (">/dev/full", "No space left on device"),
+        ] {
+            let whole = command(report.path(), arguments);
+            let mut shell = Command::new("sh");
+            shell
+                .args(["-c", &format!("exec \"$0\" \"$@\" {redirection}")])
+                .arg(whole.get_program())
+                .args(whole.get_args())
+                .current_dir(whole.get_current_dir().unwrap());
+            if arguments[0] == "check" {
+                shell.arg(&history);
+            }
+            let output = shell.output().unwrap();
+            let talk = stderr(&output);
+            assert_eq!(
+                output.status.code(),
+                Some(2),
+                "{arguments:?} {redirection}: {talk}"
+            );
+            assert!(talk.contains(reason), "{arguments:?} {redirection}: {talk}");
+        }
+    }
+}
+
+#[test]
+fn a_report_directory_of_no_use_is_refused_before_anything_runs() {
+    let report = tempfile::tempdir().unwrap();
+    let file = report.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    for arguments in [&["run", "--all"][..], &["replay", "1"]] {
+        let output = simulate(&file, arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let said = format!("gatehouse-sim: {}: ", file.display());
+        assert!(stderr(&output).starts_with(&said), "{}", stderr(&output));
+        assert_eq!(stdout(&output), "", "{arguments:?}");
+    }
+    // The others keep no histories, and say so.
+    let directory = report.path().to_str().unwrap();
+    for (name, what) in [
+        ("twice", SINGLE),
+        ("bugs", "root-unprotected"),
+        ("check", SINGLE),
+    ] {
+        let output = simulate(report.path(), &[name, what, "--report", directory]);
+        assert_eq!(output.status.code(), Some(2), "{name}");
+        let said = format!(
+            "gatehouse-sim: {name} keeps no histories: --report belongs to run and replay\n"
+        );
+        assert_eq!(stderr(&output), said);
+    }
+    let left: Vec<_> = std::fs::read_dir(report.path()).unwrap().collect();
+    assert_eq!(left.len(), 1, "nothing is left of the trial: {left:?}");
 }

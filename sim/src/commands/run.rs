@@ -87,7 +87,7 @@ pub(crate) fn execute_on(
 ) -> Result<Exit, Failure> {
     let (files, work): (Vec<PathBuf>, Vec<Work>) =
         work(scenarios, asked, settings).into_iter().unzip();
-    let mut report = Report::new(settings, work.len(), out);
+    let mut report = Report::new(settings, work.len(), out)?;
     let mut files = files.iter();
     let mut failure = None;
     run_all(&work, settings.jobs, |run| {
@@ -122,18 +122,18 @@ struct Report<'r, W: Write> {
 }
 
 impl<'r, W: Write> Report<'r, W> {
-    fn new(settings: &'r Settings, runs: usize, out: &'r mut W) -> Report<'r, W> {
-        Report {
+    fn new(settings: &'r Settings, runs: usize, out: &'r mut W) -> Result<Report<'r, W>, Failure> {
+        Ok(Report {
             settings,
             out,
-            store: Store::new(settings.report.clone()),
+            store: Store::new(settings.report.clone())?,
             table: Table::default(),
             progress: progress(runs, settings),
             jobs: u32::try_from(settings.jobs.min(runs).max(1)).unwrap_or(1),
             exit: Exit::Expected,
             found: Vec::new(),
             with_bug: false,
-        }
+        })
     }
 
     fn take(&mut self, run: &Run, file: &Path) -> Result<(), Failure> {
