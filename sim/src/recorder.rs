@@ -279,6 +279,7 @@ fn kind(op: &state::Op) -> &'static str {
         state::Op::Put(_) => "put",
         state::Op::DeleteRange(_) => "delete",
         state::Op::Txn(_) => "txn",
+        state::Op::Compact(_) => "compact",
         state::Op::AuthEnable => "auth-enable",
         state::Op::AuthDisable => "auth-disable",
         state::Op::Authenticate(_) => "login",

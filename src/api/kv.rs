@@ -47,6 +47,14 @@ impl pb::kv_server::Kv for KvService {
             .finish(&call, self.0.delete_range(&call, message).await)
     }
 
+    async fn compact(
+        &self,
+        request: Request<pb::CompactionRequest>,
+    ) -> Result<Response<pb::CompactionResponse>, Status> {
+        let (call, message) = self.0.begin("Compact", request);
+        self.0.finish(&call, self.0.compact(&call, message).await)
+    }
+
     async fn txn(
         &self,
         request: Request<pb::TxnRequest>,
@@ -118,6 +126,21 @@ impl Api {
             unreachable!("a transaction was answered with {applied:?}")
         };
         Ok(answer::txn_response(header, done))
+    }
+
+    /// `physical` asks to wait until the space is free again, which it always is: the store forgets with the entry.
+    async fn compact(
+        &self,
+        call: &Call,
+        message: pb::CompactionRequest,
+    ) -> Result<pb::CompactionResponse, ApiError> {
+        let pb::CompactionRequest {
+            revision,
+            physical: _,
+        } = message;
+        let (header, _) = self.write(call, Op::Compact(revision)).await?;
+        let header = Some(header);
+        Ok(pb::CompactionResponse { header })
     }
 
     /// The view to read from, and who reads.

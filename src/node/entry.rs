@@ -151,6 +151,10 @@ fn op_to_pb(op: &Op) -> PbOp {
         Op::Put(put) => PbOp::Put(put_to_pb(put)),
         Op::DeleteRange(delete) => PbOp::DeleteRange(delete_range_to_pb(delete)),
         Op::Txn(txn) => PbOp::Txn(txn_to_pb(txn)),
+        Op::Compact(revision) => PbOp::Compaction(rpc::CompactionRequest {
+            revision: *revision,
+            physical: false,
+        }),
         Op::AuthEnable => PbOp::AuthEnable(rpc::AuthEnableRequest {}),
         Op::AuthDisable => PbOp::AuthDisable(rpc::AuthDisableRequest {}),
         Op::Authenticate(login) => PbOp::Authenticate(authenticate_to_pb(login)),
@@ -215,6 +219,7 @@ fn op_from_pb(op: PbOp) -> Result<Op, EntryError> {
         PbOp::Put(put) => Op::Put(put_from_pb(put)),
         PbOp::DeleteRange(delete) => Op::DeleteRange(delete_range_from_pb(delete)),
         PbOp::Txn(txn) => Op::Txn(txn_from_pb(txn)?),
+        PbOp::Compaction(compaction) => Op::Compact(compaction.revision),
         PbOp::AuthEnable(_) => Op::AuthEnable,
         PbOp::AuthDisable(_) => Op::AuthDisable,
         PbOp::Authenticate(login) => Op::Authenticate(authenticate_from_pb(login)?),

@@ -91,6 +91,7 @@ impl State {
                 let done = kv::write_txn(&mut self.kv, txn, values, effects)?;
                 return Ok(Response::Txn(done));
             }
+            Op::Compact(revision) => kv::compact(&mut self.kv, revision, effects)?,
             Op::Authenticate(login) => return Ok(auth.authenticate(index, login, effects)?),
             Op::AuthEnable => auth.enable(effects)?,
             Op::AuthDisable => auth.disable(effects),
@@ -127,7 +128,8 @@ impl State {
             Op::DeleteRange(delete) => self.auth.access(caller)?.delete_range(delete),
             Op::Txn(txn) => self.auth.access(caller)?.txn(txn),
             Op::Authenticate(_) => Ok(()),
-            Op::AuthEnable
+            Op::Compact(_)
+            | Op::AuthEnable
             | Op::AuthDisable
             | Op::UserAdd(_)
             | Op::UserDelete(_)

@@ -72,6 +72,8 @@ pub enum Op {
     DeleteRange(DeleteRange),
     /// Compares, then runs one of two branches.
     Txn(Txn),
+    /// Forgets what was written before this revision, except what is still the state there.
+    Compact(i64),
     /// Switches auth on.
     AuthEnable,
     /// Switches auth off and drops every token.

@@ -177,6 +177,11 @@ impl Fingerprint {
                 self.tag(0);
                 self.kv(*at, record);
             }
+            Write::KvGone(at) => {
+                self.tag(4);
+                self.signed(at.main);
+                self.signed(at.sub);
+            }
             Write::User(name, user) => {
                 self.tag(1);
                 self.text(name.as_str());

@@ -29,6 +29,9 @@ impl FoldedStore {
                 }
                 Write::User(name, user) => fold(&mut self.image.users, name, user),
                 Write::Role(name, role) => fold(&mut self.image.roles, name, role),
+                Write::KvGone(at) => {
+                    self.image.history.remove(&at);
+                }
                 Write::Token(key, token) => fold(&mut self.image.tokens, key, token),
             }
         }

@@ -102,6 +102,8 @@ pub struct KeyValue {
 pub enum Write {
     /// A new version of a key, or its tombstone.
     Kv(KvRevision, KvRecord),
+    /// A version of a key that a compaction takes away.
+    KvGone(KvRevision),
     /// A user, or its removal.
     User(UserName, Option<UserRecord>),
     /// A role's permissions, or its removal.

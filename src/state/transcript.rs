@@ -273,6 +273,11 @@ fn transactions() {
 }
 
 #[test]
+fn compaction() {
+    check(include_str!("testdata/compaction.txt"));
+}
+
+#[test]
 fn keys_and_revisions() {
     check(include_str!("testdata/keys_and_revisions.txt"));
 }

@@ -126,6 +126,9 @@ impl<'t> Tables<'t> {
                     let kv = kv(&mut self.kv, self.transaction)?;
                     kv.insert((at.main, at.sub), record::encode_kv(version).as_slice())?;
                 }
+                Write::KvGone(at) => {
+                    kv(&mut self.kv, self.transaction)?.remove((at.main, at.sub))?;
+                }
                 Write::User(name, user) => {
                     let row = user.as_ref().map(record::encode_user);
                     self.put_row(USERS, name.as_str(), row.as_deref())?;

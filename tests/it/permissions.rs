@@ -179,3 +179,32 @@ fn users_permissions_and_data_survive_a_restart() {
     }
     drop(root);
 }
+
+#[test]
+fn an_administrator_compacts_and_the_past_is_gone_for_good() {
+    let mut cluster = cluster();
+    let (root, alice) = guard(&cluster.addresses());
+    for value in ["1", "2", "3"] {
+        root.run(&format!("put foo {value}")).says("OK\n");
+    }
+    alice.run("compaction 3").refuses(1, DENIED);
+    Etcdctl::anonymous(&cluster.addresses())
+        .run("compaction 3")
+        .refuses(1, "etcdserver: user name is empty");
+    root.run("compaction 9").refuses(
+        1,
+        "etcdserver: mvcc: required revision is a future revision",
+    );
+    root.run("get foo --rev=2").says("foo\n1\n");
+    root.run("compaction 3").says("compacted revision 3\n");
+    let gone = "etcdserver: mvcc: required revision has been compacted";
+    for starts in 2..=3 {
+        root.run("get foo --rev=2").refuses(1, gone);
+        root.run("compaction 3").refuses(1, gone);
+        root.run("get foo --rev=3").says("foo\n2\n");
+        alice.run("get foo").says("foo\n3\n");
+        cluster.members[0].kill();
+        cluster.members[0].start();
+        cluster.members[0].serves(starts);
+    }
+}

@@ -233,8 +233,10 @@ fn about(next: &Call<'_>, state: &State, scope: Scope<'_, '_>) -> Vec<String> {
         Scope::Whole => format!("auth is {flag} at auth revision {}", accounts.revision()),
         Scope::Part(_) => format!("auth is {flag}"), // It counts its own changes only.
     };
-    let name = match next.op {
-        Op::Login { user, .. } => user.as_str(),
+    let name = match (next.op, scope) {
+        (Op::Login { user, .. }, _) => user.as_str(),
+        // A part that does not know the caller has nothing to say about it.
+        (_, Scope::Part(slice)) if !slice.knows_caller(next) => "",
         _ => next.user,
     };
     let user = match accounts.user(name) {
@@ -246,19 +248,34 @@ fn about(next: &Call<'_>, state: &State, scope: Scope<'_, '_>) -> Vec<String> {
         )),
         None => Some(format!("there is no user {name}")),
     };
-    let rights = accounts.roles_of(name).into_iter().map(|role| {
-        let grants = accounts.permissions_of(&role);
-        let grants: Vec<String> = grants.iter().map(describe::grant).collect();
-        format!("role {role} gives [{}]", grants.join(", "))
-    });
+    let roles = accounts.roles_of(name).into_iter();
+    let rights = roles.map(|role| role_gives(state, &role));
+    let role = match next.op {
+        Op::RoleGet { role }
+        | Op::RoleDelete { role }
+        | Op::GrantPermission { role, .. }
+        | Op::RevokePermission { role, .. }
+            if !accounts.knows_role(role) =>
+        {
+            Some(format!("there is no role {role}"))
+        }
+        Op::RoleGet { role } => Some(role_gives(state, role)),
+        _ => None,
+    };
     let key = match next.op {
         Op::Put { key, .. } | Op::Get { key, .. } | Op::Delete { key, .. } => {
             state.model.keys().pair(key).map(describe::pair)
         }
         _ => None,
     };
-    let all = std::iter::once(auth).chain(user).chain(rights).chain(key);
-    all.collect()
+    let all = std::iter::once(auth).chain(user).chain(rights);
+    all.chain(role).chain(key).collect()
+}
+
+fn role_gives(state: &State, role: &str) -> String {
+    let grants = state.model.accounts().permissions_of(role);
+    let grants: Vec<String> = grants.iter().map(describe::grant).collect();
+    format!("role {role} gives [{}]", grants.join(", "))
 }
 
 /// `call 41 (mallory put /app/x on n2 at 6.120 s)`.

@@ -3,10 +3,10 @@
 //! have.
 //!
 //! Stages: [`calls`] reads what clients saw; [`problem`] says which calls must have a place and between which events, with
-//! the help of [`facts`] about keys; [`mod@slice`] cuts out what concerns one user, where a contradiction shows soonest, and
-//! [`forced`] finds there what must have happened; [`order`] searches; [`state`] says what is right where; [`local`] looks
-//! at reads that need not be up to date; [`shrink`] finds few calls that have no order already, and [`explain`] says in
-//! words why; [`opinion`] is what the judge asks.
+//! the help of [`facts`] about keys; [`mod@slice`] cuts out what concerns one user or one role, where a contradiction shows
+//! soonest, and [`forced`] finds there what must have happened; [`order`] searches, again and again with the alternatives
+//! in another order; [`state`] says what is right where; [`local`] looks at reads that need not be up to date; [`shrink`]
+//! finds few calls that have no order already, and [`explain`] says in words why; [`opinion`] is what the judge asks.
 
 mod calls;
 mod explain;

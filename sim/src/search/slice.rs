@@ -1,5 +1,5 @@
-//! What concerns one user: a part of the history that can be searched on its own, because what is left out could only
-//! make it harder to find an order. If the part has none, the whole has none.
+//! What concerns one user, or one role: a part of the history that can be searched on its own, because what is left out
+//! could only make it harder to find an order. If the part has none, the whole has none.
 
 use super::calls::{Call, Told};
 use crate::history::Op;

@@ -99,6 +99,7 @@ fn op() -> impl Strategy<Value = Op> {
         put().prop_map(Op::Put),
         delete_range().prop_map(Op::DeleteRange),
         txn().prop_map(Op::Txn),
+        any::<i64>().prop_map(Op::Compact),
         Just(Op::AuthEnable),
         Just(Op::AuthDisable),
         authenticate().prop_map(Op::Authenticate),

@@ -142,6 +142,31 @@ impl KvIndex {
         self.history.insert((key, at), version);
     }
 
+    /// Takes away what nobody can read once revisions below this one are gone: of each key, everything before its last
+    /// version at the revision, and that as well if it is a tombstone. Says what it took, in order of revision.
+    pub(in crate::state) fn forget_before(&mut self, revision: i64) -> Vec<KvRevision> {
+        let mut gone = Vec::new();
+        let mut versions = self.history.iter().peekable();
+        while let Some(((key, at), version)) = versions.next() {
+            if at.main > revision {
+                continue;
+            }
+            let is_last = versions
+                .peek()
+                .is_none_or(|((next, later), _)| next != key || later.main > revision);
+            if !is_last || version.tombstone {
+                gone.push((key.clone(), *at));
+            }
+        }
+        for place in &gone {
+            self.history.remove(place);
+        }
+        self.compact_revision = revision;
+        let mut revisions: Vec<KvRevision> = gone.into_iter().map(|(_, at)| at).collect();
+        revisions.sort_unstable();
+        revisions
+    }
+
     /// The key's live version.
     pub(in crate::state) fn newest(&self, key: &Bytes) -> Option<KeyMeta> {
         self.current.get(key).copied()

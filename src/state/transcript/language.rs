@@ -94,6 +94,10 @@ fn verb(words: &mut Words<'_>) -> Request {
         "del" => Request::Apply(Op::DeleteRange(delete_range(words))),
         "txn" => Request::Apply(Op::Txn(txn(words))),
         "read-txn" => Request::ReadTxn(txn(words)),
+        "compact" => {
+            let revision = words.text().parse().expect("a revision is a number");
+            Request::Apply(Op::Compact(revision))
+        }
         "enable" => Request::Apply(Op::AuthEnable),
         "disable" => Request::Apply(Op::AuthDisable),
         "login" => Request::Login(login(words)),

@@ -287,6 +287,23 @@ fn an_entry_must_not_stand_before_one_that_was_answered_before_it_was_sent() {
     swap_entries(&mut history, 2, 3);
     // No cluster applies what nobody has proposed yet.
     is_undecided(&history, "is proposed after it was applied");
+
+    // Answered before anybody applied it, and then applied after what was sent later.
+    let mut script = Script::new();
+    let first = script.invoke("a", 1, None, user_delete("x"));
+    let early = script.propose(first);
+    script.end(first, Err(Refusal::UserNotFound));
+    let second = script.invoke("b", 1, None, user_delete("y"));
+    let late = script.propose(second);
+    let answer = script.commit(late);
+    let _ = script.commit(early);
+    script.end(second, answer);
+    breaks(
+        &script.history(),
+        "LIN",
+        &[second, first],
+        &["had been answered before it was sent"],
+    );
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use super::super::{Settled, Solved, calls, settle, solve};
 use super::agreement::AMPLE;
 use super::small;
-use crate::history::{History, What};
-use crate::search::workload::Random;
+use crate::history::{History, Outcome, What};
+use crate::search::workload::{Random, Size, make};
 use std::collections::BTreeSet;
 
 /// The history with the answers of only these calls.
@@ -54,6 +54,49 @@ fn what_is_named_is_enough_and_none_of_it_is_to_spare() {
         named_several > 150 && minimal > 1000,
         "{named_several} sets of several calls, {minimal} that are minimal"
     );
+}
+
+/// A role's part knows nothing of who asks about the role.
+#[test]
+fn a_wrong_answer_about_a_role_is_explained_by_the_role() {
+    let mut explained = 0;
+    for seed in 1..=12 {
+        let size = Size {
+            clients: 8,
+            calls: 300,
+            unknown_percent: 20,
+            wrong: false,
+        };
+        let mut history = make(seed, size);
+        if !forget_permissions(&mut history) {
+            continue;
+        }
+        let Settled::Impossible(found) = settle(&history, AMPLE) else {
+            continue;
+        };
+        let text = found.lines.join("\n");
+        assert!(!text.contains("there is no user"), "{text}");
+        let roles = ["app", "ops", "log", "web"];
+        let is_shown = |role| text.contains(&format!("there, role {role} gives"));
+        explained += u32::from(roles.into_iter().any(is_shown));
+    }
+    assert!(explained >= 2, "{explained}");
+}
+
+/// Takes the permissions out of the last answer that tells of a role's.
+fn forget_permissions(history: &mut History) -> bool {
+    for event in history.events.iter_mut().rev() {
+        if let What::Return {
+            outcome: Outcome::Ok(reply),
+            ..
+        } = &mut event.what
+            && !reply.permissions.is_empty()
+        {
+            reply.permissions.clear();
+            return true;
+        }
+    }
+    false
 }
 
 /// That a pair was seen that no call can have written rests on what everybody was told who tried to write it,
