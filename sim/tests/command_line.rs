@@ -136,6 +136,15 @@ fn a_planted_bug_that_is_not_found_is_exit_1() {
         ],
     );
     assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    let missed = "planted, and not found by any run: authn-changepw-toctou/b";
+    assert!(stdout(&output).contains(missed), "{}", stdout(&output));
+    let history = report
+        .path()
+        .join("single-member-1-authn-changepw-toctou-b.jsonl");
+    let judged = simulate(report.path(), &["check", history.to_str().unwrap()]);
+    assert_eq!(judged.status.code(), Some(1), "{}", stdout(&judged));
+    let missed = "planted, and not found in this history: authn-changepw-toctou/b";
+    assert!(stdout(&judged).contains(missed), "{}", stdout(&judged));
 }
 
 #[test]

@@ -75,6 +75,9 @@ pub(crate) fn execute(
                 describe(&verdict)
             )?;
             explain(out, &verdict)?;
+            if let (Some(bug), VerdictKind::Ok) = (&header.bug, verdict.kind) {
+                writeln!(out, "planted, and not found in this history: {bug}")?;
+            }
             if staleness.calls > 0 {
                 writeln!(
                     out,

@@ -174,12 +174,21 @@ impl<'r, W: Write> Report<'r, W> {
             .bugs
             .iter()
             .all(|bug| self.found.contains(&bug.slug()));
-        let found = all && !self.found.is_empty();
-        Ok(if found {
-            Exit::Expected
-        } else {
-            Exit::Violation
-        })
+        if all && !self.found.is_empty() {
+            return Ok(Exit::Expected);
+        }
+        if self.settings.format == Format::Text {
+            let missed = self.settings.bugs.iter().map(|bug| bug.slug());
+            let missed: Vec<&str> = missed.filter(|slug| !self.found.contains(slug)).collect();
+            // The plan may have named it.
+            let which = if missed.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", missed.join(", "))
+            };
+            writeln!(self.out, "planted, and not found by any run{which}")?;
+        }
+        Ok(Exit::Violation)
     }
 }
 

@@ -2,8 +2,8 @@
 //! Which calls these are is [`shrink`](super::shrink)'s business.
 
 use super::calls::{Call, NEVER, Told};
-use super::order::Budget;
-use super::problem::Contradiction;
+use super::order::{Budget, Found, Search};
+use super::problem::{Contradiction, Ground, Problem};
 use super::shrink::{self, Shrinking, Shrunk, Why};
 use super::state::{Scope, State, Step};
 use super::{Proof, describe};
@@ -29,6 +29,12 @@ pub struct Explanation {
 
 /// Most calls that are listed, a line each; more would not be read.
 const LISTED_MAX: usize = 40;
+
+/// How long is looked for an order of all calls, to say how far it goes.
+const LOOK: Budget = Budget {
+    steps: 300_000,
+    states: 100_000,
+};
 
 /// What there is to say if no single call can be blamed.
 const CONTRADICT: &str = "their times and answers contradict each other";
@@ -63,7 +69,7 @@ pub(super) fn explain<'h>(
 }
 
 /// The calls of the set, and the logins of their tokens.
-fn listed(calls: &[Call<'_>], shrunk: &Shrunk<'_, '_>) -> Vec<String> {
+fn listed(calls: &[Call<'_>], shrunk: &Shrunk) -> Vec<String> {
     let count = shrunk.set.len();
     let mut lines = vec![match (count, shrunk.is_minimal) {
         (1, _) => "1 call has no place:".to_owned(),
@@ -114,34 +120,62 @@ fn of_contradiction(calls: &[Call<'_>], contradiction: &Contradiction) -> Reason
     ("LIN", what, Vec::new())
 }
 
-fn of_search<'h>(calls: &[Call<'h>], shrunk: &Shrunk<'_, 'h>, deepest: &[usize]) -> Reason {
-    let scope = shrunk.scope;
+fn of_search(calls: &[Call<'_>], shrunk: &Shrunk, deepest: &[usize]) -> Reason {
     let shown: BTreeSet<usize> = shrunk.set.union(&shrunk.logins).copied().collect();
+    let mut lines = vec![how_far(calls, deepest, &shown)];
+    // Without the answers of the others hardly anything is known, so what is right is said of an order of all calls.
+    let Some(beginning) = beginning(calls, &shown) else {
+        return ("LIN", CONTRADICT.to_owned(), lines);
+    };
+    let (next, state) = (&calls[beginning.next], beginning.state);
+    let (property, what) = blame(calls, &shown, next, &state);
+    let last = beginning.last.map_or(String::new(), |last| {
+        format!(", as far as call {}", calls[last].number)
+    });
+    lines.push(format!("all calls can be put in order up to there{last}:"));
+    lines.extend(
+        about(next, &state)
+            .into_iter()
+            .map(|text| format!("  {text}")),
+    );
+    lines.push(format!("  next would be call {}: {what}", next.number));
+    (property, what, lines)
+}
+
+/// The longest beginning of an order of all calls.
+struct Beginning {
+    last: Option<usize>,
+    /// The state behind it.
+    state: State,
+    /// Of the calls in question, the one that should come next.
+    next: usize,
+}
+
+/// How far all calls can be put in order. `None` if all that are in question can stand in it, or if their answers
+/// contradict each other without a search.
+fn beginning(calls: &[Call<'_>], shown: &BTreeSet<usize>) -> Option<Beginning> {
+    let ground = Ground::new(calls, |_| true).ok()?;
+    let whole = Problem::new(&ground, Scope::Whole);
+    let best = match Search::new(&whole, &[], LOOK).run() {
+        Found::Order(_) => return None,
+        Found::Nothing(best) | Found::OverBudget(best) => best,
+    };
     let mut state = State::default();
-    for id in deepest {
-        let step = if shown.contains(id) {
-            state.step(&calls[*id], scope)
+    for id in &best {
+        let step = if whole.is_required(*id) && !matches!(calls[*id].told, Told::Unknown) {
+            state.step(&calls[*id], Scope::Whole)
         } else {
-            state.step_unknown(&calls[*id], scope)
+            state.step_unknown(&calls[*id], Scope::Whole)
         };
         if let Step::New(next) = step {
             state = next;
         }
     }
-    let waiting = shown.iter().filter(|id| !deepest.contains(id));
-    let next = waiting.map(|id| &calls[*id]).min_by_key(|call| call.ended);
-    let mut lines = vec![how_far(calls, deepest, &shown)];
-    let Some(next) = next else {
-        return ("LIN", CONTRADICT.to_owned(), lines);
-    };
-    let (property, what) = blame(calls, &shown, next, &state, scope);
-    lines.extend(
-        about(next, &state, scope)
-            .into_iter()
-            .map(|text| format!("  there, {text}")),
-    );
-    lines.push(format!("  next would be call {}: {what}", next.number));
-    (property, what, lines)
+    let placed: BTreeSet<usize> = best.iter().copied().collect();
+    let waiting = shown.iter().filter(|id| !placed.contains(id));
+    let next = *waiting.min_by_key(|id| calls[**id].ended)?;
+    let last = best.last().copied();
+    Some(Beginning { last, state, next })
 }
 
 fn how_far(calls: &[Call<'_>], deepest: &[usize], set: &BTreeSet<usize>) -> String {
@@ -168,10 +202,9 @@ fn blame(
     kept: &BTreeSet<usize>,
     next: &Call<'_>,
     state: &State,
-    scope: Scope<'_, '_>,
 ) -> (&'static str, String) {
     let told = told(next);
-    let right = state.verdict(next, scope);
+    let right = state.verdict(next, Scope::Whole);
     let name = call(next);
     let should = match &right {
         Ok(()) => "allowed".to_owned(),
@@ -197,10 +230,12 @@ fn blame(
     };
     let what = match (next.told, right) {
         (Told::Done(_), Ok(())) => {
-            format!("{name} was told {told}, which is not so in any state that it can stand in")
+            format!(
+                "{name} was told {told}, which is not so where the other calls leave a place for it"
+            )
         }
         _ => format!(
-            "{name} was told {told}, but in every place that is left for it it would have been {should}"
+            "{name} was told {told}, but where the other calls leave a place for it it would have been {should}"
         ),
     };
     (property, what)
@@ -226,17 +261,12 @@ fn gives(op: &Op) -> bool {
 }
 
 /// What the state holds that the call is about.
-fn about(next: &Call<'_>, state: &State, scope: Scope<'_, '_>) -> Vec<String> {
+fn about(next: &Call<'_>, state: &State) -> Vec<String> {
     let accounts = state.model.accounts();
     let flag = if accounts.is_enabled() { "on" } else { "off" };
-    let auth = match scope {
-        Scope::Whole => format!("auth is {flag} at auth revision {}", accounts.revision()),
-        Scope::Part(_) => format!("auth is {flag}"), // It counts its own changes only.
-    };
-    let name = match (next.op, scope) {
-        (Op::Login { user, .. }, _) => user.as_str(),
-        // A part that does not know the caller has nothing to say about it.
-        (_, Scope::Part(slice)) if !slice.knows_caller(next) => "",
+    let auth = format!("auth is {flag} at auth revision {}", accounts.revision());
+    let name = match next.op {
+        Op::Login { user, .. } => user.as_str(),
         _ => next.user,
     };
     let user = match accounts.user(name) {

@@ -1,6 +1,6 @@
 //! Reads of a member's own state, held against an order that was found: each must show one of the states that the order
-//! passes through up to the read's end, and a member must not go back. Another order might do where this one does not,
-//! and a member that restarts may go back, so a read that does not fit proves nothing.
+//! passes through up to the read's end, and a member must not go back behind what it has answered. Another order might do
+//! where this one does not, and a member that restarts may go back, so a read that does not fit proves nothing.
 
 use super::calls::{Call, Told};
 use super::state::{Scope, State, Step};
@@ -27,6 +27,14 @@ pub(super) fn misfit(calls: &[Call<'_>], order: &[usize]) -> Option<usize> {
         reached.push(calls[*id].sent.max(so_far));
     }
     let mut by_member: BTreeMap<u64, Vec<Stands>> = BTreeMap::new();
+    // A member has applied what it answers before it does.
+    for (place, id) in (1..).zip(order) {
+        let call = &calls[*id];
+        if matches!(call.told, Told::Done(_) | Told::Refused(_)) {
+            let answered = by_member.entry(call.member).or_default();
+            answered.push((call.ended, place));
+        }
+    }
     for (id, call) in calls.iter().enumerate() {
         if !call.is_local() || !matches!(call.told, Told::Done(_) | Told::Refused(_)) {
             continue;

@@ -38,7 +38,7 @@ pub(super) enum Why {
 
 /// A set of calls that has no order.
 #[derive(Debug)]
-pub(super) struct Shrunk<'s, 'h> {
+pub(super) struct Shrunk {
     /// The calls whose answers count.
     pub(super) set: BTreeSet<usize>,
     /// Whether an order was found without each of them.
@@ -46,8 +46,6 @@ pub(super) struct Shrunk<'s, 'h> {
     /// Logins that gave the tokens of calls in the set. Their answers are not needed, but what would be wrong with a token
     /// is only plain with the login that gave it.
     pub(super) logins: BTreeSet<usize>,
-    /// What was searched.
-    pub(super) scope: Scope<'s, 'h>,
     /// How it is known, with the answers of the logins as well.
     pub(super) why: Why,
 }
@@ -114,7 +112,7 @@ impl<'c, 's, 'h> Shrinking<'c, 's, 'h> {
     }
 
     /// Makes the set as small as the budget allows.
-    pub(super) fn run(mut self) -> Shrunk<'s, 'h> {
+    pub(super) fn run(mut self) -> Shrunk {
         let mut set = self.answered();
         let begins = [self.suspects(), set.clone()];
         let begin = begins.into_iter().find(|begin| self.contradicts(begin));
@@ -136,7 +134,6 @@ impl<'c, 's, 'h> Shrinking<'c, 's, 'h> {
             set,
             is_minimal,
             logins,
-            scope: self.scope,
             why: self.why,
         }
     }

@@ -197,6 +197,28 @@ fn a_lost_write_may_have_happened_or_not() {
     }
 }
 
+/// The state that is told is that of all calls, not of the few that contradict each other.
+#[test]
+fn the_state_of_an_explanation_is_true() {
+    let (mut script, _) = Script::with_auth();
+    let login = script.log_in("b", 1, "alice", "old");
+    script.done("b", 1, Some(login), put("/app/x", "1"));
+    let call = script.invoke("b", 1, Some(login), put("/app/x", "2"));
+    script.end(call, Err(Refusal::PermissionDenied));
+    let history = bare(script);
+    let verdict = judge(&history);
+    assert_eq!(verdict.kind, VerdictKind::Violation, "{verdict:?}");
+    assert!(
+        verdict.sentence.contains("it would have been allowed"),
+        "{verdict:#?}"
+    );
+    let text = verdict.explanation.join("\n");
+    assert!(
+        text.contains("alice has password `old` and the roles [app]"),
+        "{text}"
+    );
+}
+
 #[test]
 fn an_old_local_read_is_right_and_one_from_the_future_undecided() {
     let mut script = Script::new();
@@ -205,6 +227,14 @@ fn an_old_local_read_is_right_and_one_from_the_future_undecided() {
     script.done("a", 1, None, put("x", "2"));
     script.read_at("b", 2, None, local_get("x"), before);
     passes(&bare(script));
+
+    // A member has applied what it answers, so it does not go back behind that, unless it restarts.
+    let mut script = Script::new();
+    script.done("a", 2, None, put("x", "1"));
+    let before = script.index();
+    script.done("a", 2, None, put("x", "2"));
+    script.read_at("b", 2, None, local_get("x"), before);
+    is_undecided(&bare(script), "shows no state");
 
     let mut script = Script::new();
     script.done("a", 1, None, put("x", "1"));

@@ -56,7 +56,7 @@ fn what_is_named_is_enough_and_none_of_it_is_to_spare() {
     );
 }
 
-/// A role's part knows nothing of who asks about the role.
+/// A role's part knows nothing of who asks about the role, so the state is told as all calls make it.
 #[test]
 fn a_wrong_answer_about_a_role_is_explained_by_the_role() {
     let mut explained = 0;
@@ -76,8 +76,9 @@ fn a_wrong_answer_about_a_role_is_explained_by_the_role() {
         };
         let text = found.lines.join("\n");
         assert!(!text.contains("there is no user"), "{text}");
+        assert!(text.contains("root has password"), "{text}");
         let roles = ["app", "ops", "log", "web"];
-        let is_shown = |role| text.contains(&format!("there, role {role} gives"));
+        let is_shown = |role| text.contains(&format!("  role {role} gives"));
         explained += u32::from(roles.into_iter().any(is_shown));
     }
     assert!(explained >= 2, "{explained}");
