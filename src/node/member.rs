@@ -129,6 +129,7 @@ async fn open(config: &Config, disk: &Disk) -> Result<(Storage, Loaded), MemberE
         cluster_id: config.cluster_id,
         member_id: config.member_id,
         voters: &voters,
+        new_store_id: 0,
     };
     let opened = blocking(|| Storage::open(backend, &identity, CACHE_BYTES));
     let opened = opened.map_err(|cause| MemberError::Open {

@@ -3,6 +3,17 @@
 /// Why the store could not be opened, read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
+    /// The store was written by an earlier version, before the first release.
+    #[error(
+        "the store has format {found}, which only versions before the first release wrote; this version reads format \
+         {known}: remove the data directory and let this member start anew"
+    )]
+    OlderFormat {
+        /// The store's format.
+        found: u32,
+        /// The format that this version reads.
+        known: u32,
+    },
     /// The store was written by a later version.
     #[error("the store has format {found}; this version reads formats up to {known}")]
     NewerFormat {

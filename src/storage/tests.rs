@@ -18,6 +18,7 @@ const IDENTITY: Identity<'_> = Identity {
     cluster_id: 7,
     member_id: 1,
     voters: &[1, 2, 3],
+    new_store_id: 99,
 };
 const CACHE_BYTES: usize = 1 << 20;
 const PAGE_BYTES: usize = 4096;
@@ -131,7 +132,7 @@ fn a_store_of_a_newer_format_is_refused_before_anything_else_is_read() {
     });
     assert!(matches!(
         refused,
-        Err(StorageError::NewerFormat { found: 2, known: 1 })
+        Err(StorageError::NewerFormat { found: 3, known: 2 })
     ));
 }
 
