@@ -5,6 +5,7 @@
 //! Nothing here knows raft's rules, time or the network, and nothing waits: whoever commits durably awaits the disk's
 //! barrier before anyone is told.
 
+mod commits;
 mod error;
 mod guarded;
 mod load;
@@ -22,6 +23,7 @@ mod tests;
 pub use error::StorageError;
 pub use reader::Reader;
 
+pub(crate) use commits::Commits;
 pub(crate) use load::{Identity, Loaded};
 pub(crate) use permission::{permission_from_pb, permission_to_pb};
 pub(crate) use transaction::{Durability, Tables, Transaction};
