@@ -365,7 +365,7 @@ fn fuzz(told: &mpsc::Sender<String>) -> [Tally; KINDS.len()] {
 
 #[test]
 fn a_start_on_damaged_files_is_refused_or_finds_everything() {
-    println!("seed {SEED}, {MUTATIONS} mutations");
+    eprintln!("seed {SEED}, {MUTATIONS} mutations");
     let (told, news) = mpsc::channel();
     let fuzzer = std::thread::spawn(move || fuzz(&told));
     let mut last = "the sound life".to_owned();
@@ -378,7 +378,7 @@ fn a_start_on_damaged_files_is_refused_or_finds_everything() {
     }
     let tallies = fuzzer.join().unwrap_or_else(|_| panic!("{last}: failed"));
     for (kind, Tally { refused, served }) in KINDS.iter().zip(&tallies) {
-        println!("{kind}: {refused} refused, {served} without harm");
+        eprintln!("{kind}: {refused} refused, {served} without harm");
         assert!(refused + served > 0, "{kind} was never tried");
     }
     let refused: u64 = tallies.iter().map(|tally| tally.refused).sum();

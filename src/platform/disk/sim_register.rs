@@ -85,3 +85,38 @@ impl SimRegister {
         (self.durable, self.next, self.pending, self.waiting) = (None, 0, None, None);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::register::REGISTER_BYTES;
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_crash_leaves_one_slot_whole_and_never_what_was_not_written() {
+        let mut outcomes = BTreeSet::new();
+        for seed in 0..100 {
+            let mut register = SimRegister::new(seed);
+            register.replace([1; REGISTER_BYTES]);
+            register.set([2; REGISTER_BYTES]);
+            register.settle();
+            register.set([3; REGISTER_BYTES]);
+            register.set([4; REGISTER_BYTES]);
+            register.crash();
+            let [first, second] = register.read().unwrap();
+            assert_eq!(first, [2; REGISTER_BYTES], "synced");
+            outcomes.insert((second[0], second[REGISTER_BYTES - 1]));
+        }
+        assert_eq!(outcomes, [(1, 1), (3, 3), (1, 3)].into());
+    }
+
+    #[test]
+    fn a_killed_process_leaves_what_it_wrote() {
+        let mut register = SimRegister::new(1);
+        assert_eq!(register.read(), None);
+        register.replace([1; REGISTER_BYTES]);
+        register.set([2; REGISTER_BYTES]);
+        assert!(register.is_pending());
+        assert_eq!(register.read().unwrap()[0], [2; REGISTER_BYTES]);
+    }
+}
