@@ -160,7 +160,10 @@ impl<'t> Tables<'t> {
                     })?;
                 }
                 Write::KvGone(at) => {
-                    kv(&mut self.kv, self.transaction)?.remove((at.main, at.sub))?;
+                    self.health.guard(|| {
+                        opened(&mut self.kv, KV, self.transaction)?.remove((at.main, at.sub))?;
+                        Ok(())
+                    })?;
                 }
                 Write::User(name, user) => {
                     let row = user.as_ref().map(record::encode_user);
