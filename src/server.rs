@@ -162,7 +162,7 @@ mod tests {
     use crate::observer::Unobserved;
     use crate::pb::etcdserverpb::kv_client::KvClient;
     use crate::pb::etcdserverpb::maintenance_client::MaintenanceClient;
-    use crate::pb::etcdserverpb::{PutRequest, StatusRequest};
+    use crate::pb::etcdserverpb::{PutRequest, RangeRequest, StatusRequest};
     use crate::platform::{Channel, ChannelOptions, SimDisk};
     use crate::state::TokenKind;
     use crate::storage::StorageError;
@@ -297,6 +297,43 @@ mod tests {
             assert!(client.put(put).await.is_err());
             let ended = server.await.unwrap();
             assert!(matches!(ended, Err(ServerError::Member(_))), "{ended:?}");
+        });
+    }
+
+    #[test]
+    fn a_read_that_the_disk_does_not_answer_ends_the_member() {
+        simulate(async {
+            let (_stop, stopped) = watch::channel(false);
+            let disk = SimDisk::new(1);
+            let server = start(config(), &disk, stopped);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let mut client = KvClient::new(Channel::new(CLIENTS, ChannelOptions::default()));
+            // More than the database keeps in memory.
+            for key in 0..30 {
+                let put = PutRequest {
+                    key: vec![key].into(),
+                    value: vec![7; 100_000].into(),
+                    ..PutRequest::default()
+                };
+                client.put(put).await.unwrap();
+            }
+            disk.set_fuse(Some(0));
+            let range = RangeRequest {
+                key: vec![0].into(),
+                serializable: true,
+                ..RangeRequest::default()
+            };
+            assert!(client.range(range).await.is_err());
+            let ended = server.await.unwrap();
+            assert!(
+                matches!(
+                    ended,
+                    Err(ServerError::Member(MemberError::Storage(
+                        StorageError::Failed(_)
+                    )))
+                ),
+                "{ended:?}"
+            );
         });
     }
 }

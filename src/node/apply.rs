@@ -8,7 +8,7 @@ use super::proposals::Proposals;
 use crate::observer::{Observed, Observer};
 use crate::platform::{Disk, blocking};
 use crate::state::State;
-use crate::storage::{Durability, Storage, Tables};
+use crate::storage::{Commits, Durability, Storage, Tables};
 use raft::eraftpb::{Entry, EntryType, HardState};
 use tokio::sync::oneshot;
 
@@ -39,6 +39,7 @@ pub(super) struct Done {
 pub(super) struct Applier {
     pub(super) storage: Storage,
     pub(super) disk: Disk,
+    pub(super) commits: Commits,
     pub(super) state: State,
 }
 
@@ -75,9 +76,10 @@ impl Applier {
             }
             done
         };
-        blocking(|| transaction.commit())?;
+        let number = blocking(|| transaction.commit())?;
         if work.durability == Durability::Synced {
             self.disk.barrier().await.map_err(MemberError::Disk)?;
+            self.commits.note(number).map_err(MemberError::Disk)?;
         }
         log.set_hard_state(hard_state);
         log.appended(work.entries);

@@ -71,6 +71,7 @@ impl EventLoop {
         let mut events = Vec::with_capacity(EVENTS_PER_WAKE_MAX);
         loop {
             self.wait(&mut events).await;
+            self.check_readers()?;
             for event in events.drain(..) {
                 if let Event::Stop = event {
                     return Ok(());
@@ -93,6 +94,8 @@ impl EventLoop {
             biased;
             // A dropped sender counts as a stop: nobody could ever send one.
             _ = self.stop.wait_for(|stop| *stop) => events.push(Event::Stop),
+            // The caller looks.
+            () = self.applier.storage.failed() => {}
             () = self.ticker.tick() => events.push(Event::Tick),
             _ = self.queue.recv_many(events, EVENTS_PER_WAKE_MAX) => {}
             () = tokio::task::yield_now(), if busy => {}
@@ -358,6 +361,12 @@ impl EventLoop {
             .store()
             .take_failure()
             .map_or(Ok(()), |failure| Err(failure.into()))
+    }
+
+    /// A reader that finds the store corrupt can refuse its own call only; the next one may be given something wrong.
+    fn check_readers(&self) -> Result<(), MemberError> {
+        let failure = self.applier.storage.take_failure();
+        failure.map_or(Ok(()), |failure| Err(failure.into()))
     }
 
     fn publish_status(&self) {

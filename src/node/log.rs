@@ -246,6 +246,7 @@ mod tests {
             cluster_id: 1,
             member_id: 1,
             voters: &[1],
+            new_store_id: 1,
         };
         let (storage, loaded) = Storage::open(InMemoryBackend::new(), &identity, 1 << 20).unwrap();
         Log::new(storage, &loaded)

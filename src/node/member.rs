@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::observer::{Observed, Observer};
 use crate::platform::{Clock, Disk, blocking, random_u64, watched};
 use crate::state::State;
-use crate::storage::{Identity, Loaded, Storage};
+use crate::storage::{Commits, Identity, Loaded, Storage};
 use raft::RawNode;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
@@ -59,7 +59,7 @@ impl Member {
         observer: Arc<dyn Observer>,
         stop: watch::Receiver<bool>,
     ) -> Result<Member, MemberError> {
-        let (storage, loaded) = open(&config, &disk).await?;
+        let (storage, loaded, commits) = open(&config, &disk).await?;
         let applied = loaded.image.meta.applied_index;
         observer.observe(Observed::Started { applied });
         let raft = start_raft(&config, &storage, &loaded)?;
@@ -88,6 +88,7 @@ impl Member {
             applier: Applier {
                 storage,
                 disk,
+                commits,
                 state,
             },
             proposals: Proposals::default(),
@@ -122,23 +123,31 @@ impl Member {
     }
 }
 
-async fn open(config: &Config, disk: &Disk) -> Result<(Storage, Loaded), MemberError> {
+/// Opens the store, and makes sure that it has not lost anything.
+pub(super) async fn open(
+    config: &Config,
+    disk: &Disk,
+) -> Result<(Storage, Loaded, Commits), MemberError> {
     let backend = disk.backend().map_err(MemberError::Disk)?;
     let voters: Vec<u64> = config.members.iter().map(|member| member.id).collect();
     let identity = Identity {
         cluster_id: config.cluster_id,
         member_id: config.member_id,
         voters: &voters,
+        new_store_id: disk.draw_id(),
     };
-    let opened = blocking(|| Storage::open(backend, &identity, CACHE_BYTES));
-    let opened = opened.map_err(|cause| MemberError::Open {
+    let unusable = |cause| MemberError::Open {
         disk: disk.to_string(),
         cause,
-    })?;
+    };
+    let opened = blocking(|| Storage::open(backend, &identity, CACHE_BYTES));
+    let (storage, loaded) = opened.map_err(unusable)?;
     // Opening may have written: a new store's mark, or a repair.
     disk.barrier().await.map_err(MemberError::Disk)?;
+    let counted = blocking(|| Commits::open(disk.register(), &loaded));
+    let commits = counted.map_err(unusable)?;
     disk.keep().map_err(MemberError::Disk)?;
-    Ok(opened)
+    Ok((storage, loaded, commits))
 }
 
 fn start_raft(

@@ -36,7 +36,7 @@ pub use blocking::blocking;
 pub use channel::{Channel, ChannelOptions};
 pub use clock::Clock;
 pub use deadline::{deadline, grpc_timeout, with_deadline};
-pub use disk::{Backend, Disk};
+pub use disk::{Backend, Disk, REGISTER_BYTES, Register, Slot};
 #[cfg(madsim)]
 pub use disk::{DiskCounters, SimDisk};
 pub use executor::Executor;

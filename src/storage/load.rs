@@ -1,17 +1,17 @@
 //! Opening a store: whose it is, and what it says.
 
+use super::sealed::{RowKey, SealedTable, unseal};
 use super::tables::{
-    CLUSTER_KEY, CONF_STATE_KEY, FIRST_INDEX_KEY, FORMAT_KEY, HARD_STATE_KEY, KV, LOG, MEMBER_KEY,
-    META, ROLES, STATE_KEY, TOKENS, USERS,
+    CLUSTER_KEY, COMMIT_KEY, CONF_STATE_KEY, FIRST_INDEX_KEY, FORMAT_KEY, HARD_STATE_KEY, KV, LOG,
+    MEMBER_KEY, META, ROLES, STATE_KEY, STORE_ID_KEY, TOKENS, USERS,
 };
-use super::{Durability, FORMAT, StorageError, Transaction, record};
-use crate::state::{Image, KvRevision, RoleName, UserName};
+use super::{FORMAT, StorageError, record};
+use crate::state::{Image, KvRecord, KvRevision, Meta, RoleName, UserName};
 use bytes::Bytes;
 use raft::eraftpb::{ConfState, HardState};
 use redb::{
     Database, ReadOnlyTable, ReadTransaction, ReadableDatabase as _, ReadableTable as _, TableError,
 };
-use std::collections::BTreeMap;
 
 /// Whose store it is.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +22,8 @@ pub(crate) struct Identity<'a> {
     pub(crate) member_id: u64,
     /// Every member of the static cluster; used when the store is created, and stored from then on.
     pub(crate) voters: &'a [u64],
+    /// What the store is called if it is created now. No two stores may share it.
+    pub(crate) new_store_id: u64,
 }
 
 /// What a store says when it is opened.
@@ -39,6 +41,12 @@ pub(crate) struct Loaded {
     pub(crate) last_index: u64,
     /// Where each term begins in the log, in order.
     pub(crate) terms: Vec<(u64, u64)>,
+    /// Which store it is.
+    pub(crate) store_id: u64,
+    /// Number of its newest transaction.
+    pub(crate) commit: u64,
+    /// Whether it has been created just now.
+    pub(crate) created: bool,
 }
 
 /// Whether nothing has been stored yet.
@@ -50,15 +58,12 @@ pub(super) fn is_new(database: &Database) -> Result<bool, StorageError> {
     }
 }
 
-/// Marks a new store, in one transaction: a crash leaves it new or complete.
-pub(super) fn create(database: &Database, identity: &Identity<'_>) -> Result<(), StorageError> {
-    let transaction = Transaction::begin(database, Durability::Synced)?;
-    transaction.tables().create(identity)?;
-    transaction.commit()
-}
-
-/// Reads everything but values and log entries, and checks that it fits together.
-pub(super) fn load(database: &Database, identity: &Identity<'_>) -> Result<Loaded, StorageError> {
+/// Reads everything, and checks that it fits together. Values and log entries are not kept.
+pub(super) fn load(
+    database: &Database,
+    identity: &Identity<'_>,
+    created: bool,
+) -> Result<Loaded, StorageError> {
     let store = database.begin_read()?;
     let meta = MetaTable(store.open_table(META)?);
     check_identity(&meta, identity)?;
@@ -71,30 +76,91 @@ pub(super) fn load(database: &Database, identity: &Identity<'_>) -> Result<Loade
         first_index,
         last_index,
         terms,
+        store_id: meta.number(STORE_ID_KEY)?,
+        commit: meta.number(COMMIT_KEY)?,
+        created,
     };
-    let applied = loaded.image.meta.applied_index;
+    check_indices(&loaded)?;
+    check_history(&loaded.image)?;
+    Ok(loaded)
+}
+
+/// What the state says it has applied must be in the log, or before it.
+fn check_indices(loaded: &Loaded) -> Result<(), StorageError> {
+    let (first, last) = (loaded.first_index, loaded.last_index);
     let commit = loaded.hard_state.commit;
+    let Meta {
+        applied_index: applied,
+        applied_term,
+        ..
+    } = loaded.image.meta;
     if applied > commit {
         return Err(StorageError::corrupt(format!(
             "applied up to {applied}, committed up to {commit}"
         )));
     }
-    if commit > last_index {
+    if commit > last {
         return Err(StorageError::corrupt(format!(
-            "committed up to {commit}, the log ends at {last_index}"
+            "committed up to {commit}, the log ends at {last}"
         )));
     }
-    Ok(loaded)
+    if applied + 1 < first {
+        return Err(StorageError::corrupt(format!(
+            "applied up to {applied}, the log begins at {first}"
+        )));
+    }
+    let begun = loaded.terms.iter().rev();
+    let in_log = begun.clone().find(|(start, _)| *start <= applied);
+    match in_log {
+        Some((_, term)) if *term != applied_term => Err(StorageError::corrupt(format!(
+            "entry {applied} was applied with term {applied_term} and has term {term} in the log"
+        ))),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Every revision that has not been compacted has its changes, counted from 0, and there is none beyond the newest.
+fn check_history(image: &Image) -> Result<(), StorageError> {
+    let newest = image.meta.kv_revision;
+    // Revision 1 is that of the empty store.
+    let kept_from = image.meta.compact_revision.max(1) + 1;
+    let mut expected = KvRevision {
+        main: kept_from,
+        sub: 0,
+    };
+    for at in image.history.keys().filter(|at| at.main >= kept_from) {
+        let next = KvRevision {
+            main: expected.main + 1,
+            sub: 0,
+        };
+        if *at != expected && (*at != next || expected.sub == 0) {
+            return Err(StorageError::corrupt(format!(
+                "revision {}.{} follows where {}.{} belongs",
+                at.main, at.sub, expected.main, expected.sub
+            )));
+        }
+        expected = KvRevision {
+            sub: at.sub + 1,
+            ..*at
+        };
+    }
+    let last = expected.main - i64::from(expected.sub == 0);
+    if last != newest {
+        return Err(StorageError::corrupt(format!(
+            "the newest revision is {newest}, changes go up to {last}"
+        )));
+    }
+    Ok(())
 }
 
 fn check_identity(meta: &MetaTable, identity: &Identity<'_>) -> Result<(), StorageError> {
     // The format first: of a newer one, nothing else can be relied upon.
-    let found = u32::from_be_bytes(meta.fixed(FORMAT_KEY)?);
-    if found > FORMAT {
-        return Err(StorageError::NewerFormat {
-            found,
-            known: FORMAT,
-        });
+    let (found, known) = (meta.format()?, FORMAT);
+    if found > known {
+        return Err(StorageError::NewerFormat { found, known });
+    }
+    if found < known {
+        return Err(StorageError::OlderFormat { found, known });
     }
     let (found, expected) = (meta.number(CLUSTER_KEY)?, identity.cluster_id);
     if found != expected {
@@ -116,7 +182,8 @@ fn scan_log(
     let mut terms: Vec<(u64, u64)> = Vec::new();
     for row in store.open_table(LOG)?.iter()? {
         let (index, value) = row?;
-        let entry = record::decode_entry(index.value(), value.value())?;
+        let index = index.value();
+        let entry = record::decode_entry(index, unseal(LOG, &index, value.value())?)?;
         if entry.index != last_index + 1 {
             return Err(StorageError::corrupt(format!(
                 "log entry {} follows {last_index}",
@@ -144,53 +211,66 @@ fn load_image(store: &ReadTransaction, meta: &MetaTable) -> Result<Image, Storag
         meta: record::decode_meta(&state)?,
         ..Image::default()
     };
-    for row in store.open_table(USERS)?.iter()? {
-        let (name, user) = row?;
-        image.users.insert(
-            UserName::from(name.value()),
-            record::decode_user(user.value())?,
-        );
-    }
-    for row in store.open_table(ROLES)?.iter()? {
-        let (name, role) = row?;
-        image.roles.insert(
-            RoleName::from(name.value()),
-            record::decode_role(role.value())?,
-        );
-    }
-    for row in store.open_table(TOKENS)?.iter()? {
-        let (key, token) = row?;
-        let key = record::decode_token_key(key.value())?;
-        image
-            .tokens
-            .insert(key, record::decode_token(token.value())?);
-    }
-    image.history = load_history(&store.open_table(KV)?)?;
+    each_row(store, USERS, |name, row| {
+        let user = record::decode_user(row)?;
+        image.users.insert(UserName::from(*name), user);
+        Ok(())
+    })?;
+    each_row(store, ROLES, |name, row| {
+        let role = record::decode_role(row)?;
+        image.roles.insert(RoleName::from(*name), role);
+        Ok(())
+    })?;
+    each_row(store, TOKENS, |key, row| {
+        let (key, token) = (record::decode_token_key(key)?, record::decode_token(row)?);
+        image.tokens.insert(key, token);
+        Ok(())
+    })?;
+    each_row(store, KV, |(main, sub), row| {
+        let (main, sub) = (*main, *sub);
+        // Decoded from a borrowed row, key and value are copies of their own: the value's can be given back at once.
+        let version = KvRecord {
+            value: Bytes::new(),
+            ..record::decode_kv(row)?
+        };
+        image.history.insert(KvRevision { main, sub }, version);
+        Ok(())
+    })?;
     Ok(image)
 }
 
-fn load_history(
-    kv: &ReadOnlyTable<(i64, i64), &'static [u8]>,
-) -> Result<BTreeMap<KvRevision, crate::state::KvRecord>, StorageError> {
-    let mut history = BTreeMap::new();
-    for row in kv.iter()? {
-        let (at, version) = row?;
-        let (main, sub) = at.value();
-        // Decoded from a borrowed row, key and value are copies of their own: the value's can be given back at once.
-        let mut version = record::decode_kv(version.value())?;
-        version.value = Bytes::new();
-        history.insert(KvRevision { main, sub }, version);
+fn each_row<K: RowKey>(
+    store: &ReadTransaction,
+    table: SealedTable<K>,
+    mut take: impl FnMut(&K::SelfType<'_>, &[u8]) -> Result<(), StorageError>,
+) -> Result<(), StorageError> {
+    for row in store.open_table(table)?.iter()? {
+        let (key, stored) = row?;
+        let key = key.value();
+        take(&key, unseal(table, &key, stored.value())?)?;
     }
-    Ok(history)
+    Ok(())
 }
 
 struct MetaTable(ReadOnlyTable<&'static str, &'static [u8]>);
 
 impl MetaTable {
     fn row(&self, key: &str) -> Result<Vec<u8>, StorageError> {
+        Ok(unseal(META, &key, &self.stored(key)?)?.to_vec())
+    }
+
+    fn stored(&self, key: &str) -> Result<Vec<u8>, StorageError> {
         let row = self.0.get(key)?;
         let row = row.ok_or_else(|| StorageError::corrupt(format!("the store has no `{key}`")))?;
         Ok(row.value().to_vec())
+    }
+
+    fn format(&self) -> Result<u32, StorageError> {
+        match self.stored(FORMAT_KEY)?.as_slice() {
+            // Before there were checksums.
+            [0, 0, 0, 1] => Ok(1),
+            _ => Ok(u32::from_be_bytes(self.fixed(FORMAT_KEY)?)),
+        }
     }
 
     fn fixed<const N: usize>(&self, key: &str) -> Result<[u8; N], StorageError> {

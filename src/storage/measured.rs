@@ -1,5 +1,7 @@
-//! A backend that knows how large it is without asking the disk, so that a status call never waits for one.
+//! A backend that knows how large it is without asking the disk, so that a status call never waits for one; and that writes
+//! nothing any more once redb has given up on what it holds, its last words when it is dropped included.
 
+use super::guarded::Health;
 use redb::{BackendError, StorageBackend};
 use std::io;
 use std::ops::Bound;
@@ -10,19 +12,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct Measured<B> {
     inner: B,
     size: Arc<AtomicU64>,
+    health: Health,
 }
 
 impl<B: StorageBackend> Measured<B> {
     /// Wraps `inner`; the second value is its size in bytes, kept up to date.
-    pub(super) fn new(inner: B) -> io::Result<(Self, Arc<AtomicU64>)> {
+    pub(super) fn new(inner: B, health: Health) -> io::Result<(Self, Arc<AtomicU64>)> {
         let size = Arc::new(AtomicU64::new(inner.len()?));
         Ok((
             Measured {
                 inner,
                 size: Arc::clone(&size),
+                health,
             },
             size,
         ))
+    }
+
+    fn writable(&self) -> io::Result<&B> {
+        if self.health.has_given_up() {
+            return Err(io::Error::other("the store is corrupt"));
+        }
+        Ok(&self.inner)
     }
 }
 
@@ -36,17 +47,17 @@ impl<B: StorageBackend> StorageBackend for Measured<B> {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.inner.set_len(len)?;
+        self.writable()?.set_len(len)?;
         self.size.store(len, Ordering::Relaxed);
         Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.inner.sync_data()
+        self.writable()?.sync_data()
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.inner.write(offset, data)
+        self.writable()?.write(offset, data)
     }
 
     fn close(&self) -> io::Result<()> {

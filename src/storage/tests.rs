@@ -4,8 +4,8 @@ use super::tables::FORMAT_KEY;
 use super::{Durability, FORMAT, Identity, Loaded, Storage, StorageError};
 use crate::platform::Disk;
 use crate::state::{
-    Authenticate, Caller, Command, Op, PasswordHash, Permission, PermissionKind, Put, RawRange,
-    State, TokenKind, TokenLimits, UserAdd, Values as _,
+    Authenticate, Caller, Command, KvRecord, KvRevision, Op, PasswordHash, Permission,
+    PermissionKind, Put, RawRange, State, TokenKind, TokenLimits, UserAdd, Values as _,
 };
 use bytes::Bytes;
 use raft::eraftpb::{Entry, HardState};
@@ -18,6 +18,7 @@ const IDENTITY: Identity<'_> = Identity {
     cluster_id: 7,
     member_id: 1,
     voters: &[1, 2, 3],
+    new_store_id: 99,
 };
 const CACHE_BYTES: usize = 1 << 20;
 const PAGE_BYTES: usize = 4096;
@@ -131,7 +132,7 @@ fn a_store_of_a_newer_format_is_refused_before_anything_else_is_read() {
     });
     assert!(matches!(
         refused,
-        Err(StorageError::NewerFormat { found: 2, known: 1 })
+        Err(StorageError::NewerFormat { found: 3, known: 2 })
     ));
 }
 
@@ -303,8 +304,7 @@ fn opening_a_damaged_store_is_an_error_or_harmless_but_never_a_panic() {
             disk.write(0, &damaged).unwrap();
             match Storage::open(disk, &IDENTITY, CACHE_BYTES) {
                 Err(_) => refused += 1,
-                // What an open store does when it meets the damage later is not claimed here, its drop included.
-                Ok(opened) => std::mem::forget(opened),
+                Ok(opened) => drop(opened),
             }
         }
     }
@@ -338,4 +338,79 @@ fn a_store_without_its_magic_number_is_not_made_anew() {
         place.open_as(IDENTITY),
         Err(StorageError::Failed(_))
     ));
+}
+
+/// Memory that somebody else can change.
+#[derive(Clone, Debug, Default)]
+struct Memory(std::sync::Arc<redb::backends::InMemoryBackend>);
+
+impl Memory {
+    /// Changes one byte of every copy of `needle`.
+    fn rot(&self, needle: &[u8]) {
+        let mut bytes = vec![0; usize::try_from(self.0.len().unwrap()).unwrap()];
+        self.0.read(0, &mut bytes).unwrap();
+        let copies = bytes.windows(needle.len()).enumerate();
+        for (at, _) in copies.filter(|(_, window)| *window == needle) {
+            self.0.write(at as u64, &[needle[0] ^ 1]).unwrap();
+        }
+    }
+}
+
+impl redb::StorageBackend for Memory {
+    fn len(&self) -> std::io::Result<u64> {
+        self.0.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> std::io::Result<()> {
+        self.0.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> std::io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync_data(&self) -> std::io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> std::io::Result<()> {
+        self.0.write(offset, data)
+    }
+}
+
+#[test]
+fn a_row_that_rots_while_it_is_served_is_an_error_and_is_reported() {
+    let memory = Memory::default();
+    let (storage, _) = Storage::open(memory.clone(), &IDENTITY, 0).unwrap();
+    append(&storage, &entries(1..=3, 1), 0, 3);
+    let at = KvRevision { main: 2, sub: 0 };
+    let version = KvRecord {
+        value: Bytes::from_static(b"a value of some length"),
+        ..KvRecord::default()
+    };
+    let transaction = storage.begin(Durability::Synced).unwrap();
+    let writes = [crate::state::Write::Kv(at, version.clone())];
+    transaction.tables().put_writes(&writes).unwrap();
+    transaction.commit().unwrap();
+    let reader = storage.reader().unwrap();
+    assert_eq!(reader.value(at).unwrap(), version.value);
+    assert!(storage.take_failure().is_none());
+    // redb keeps the page it read last, whatever the size of its cache.
+    storage.entries(1, 4, u64::MAX).unwrap();
+
+    memory.rot(&version.value);
+    let error = reader.value(at).unwrap_err().to_string();
+    assert!(error.contains("row 2.0 of table `kv`"), "{error}");
+    let reported = storage.take_failure();
+    assert!(matches!(reported, Some(StorageError::Corrupt { .. })));
+    // A write transaction sees it as well.
+    let transaction = storage.begin(Durability::Synced).unwrap();
+    let mut tables = transaction.tables();
+    assert!(tables.values().unwrap().value(at).is_err());
+    drop(tables);
+    drop(transaction);
+
+    memory.rot(&[7; 100]);
+    let error = storage.entries(1, 4, u64::MAX).unwrap_err().to_string();
+    assert!(error.contains("of table `log`"), "{error}");
 }

@@ -1,6 +1,8 @@
 //! Stories about a cluster of members in one simulation, driven through [`super::Node`] without the client api.
 
 mod codec;
+#[cfg(real)]
+mod rot;
 
 #[cfg(madsim)]
 mod cluster;

@@ -40,11 +40,11 @@ pub(super) fn keep(path: &Path) -> io::Result<()> {
     })
 }
 
-fn named<T>(path: &Path, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+pub(super) fn named<T>(path: &Path, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     act().map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
-fn directory(path: &Path) -> &Path {
+pub(super) fn directory(path: &Path) -> &Path {
     path.parent()
         .filter(|parent| !parent.as_os_str().is_empty())
         .unwrap_or(Path::new("."))
@@ -93,7 +93,7 @@ fn private_directory() -> DirBuilder {
     builder
 }
 
-fn private_file() -> OpenOptions {
+pub(super) fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]

@@ -4,20 +4,30 @@ mod backend;
 #[cfg(madsim)]
 mod batch;
 mod file;
+mod file_register;
+mod register;
 #[cfg(madsim)]
 mod sim_disk;
 #[cfg(madsim)]
 mod sim_file;
 #[cfg(madsim)]
+mod sim_register;
+#[cfg(madsim)]
 mod unfinished;
 
 pub use backend::Backend;
+pub use register::{REGISTER_BYTES, Register, Slot};
 #[cfg(madsim)]
 pub use sim_disk::{DiskCounters, SimDisk};
 
+use super::random_u64;
+use file_register::FileRegister;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
+
+/// The register's file has the database's name with this extension.
+const REGISTER_EXTENSION: &str = "commits";
 
 /// One member's disk; clones share it.
 #[derive(Clone, Debug)]
@@ -67,6 +77,30 @@ impl Disk {
                 unfinished::discard(&backend)?;
                 Ok(backend)
             }
+        }
+    }
+
+    /// The register beside the database. To be called once the database is open, since only that excludes other processes.
+    pub fn register(&self) -> Register {
+        Register(match &self.0 {
+            Medium::File(path) => {
+                register::Medium::File(FileRegister::new(path.with_extension(REGISTER_EXTENSION)))
+            }
+            #[cfg(madsim)]
+            Medium::Simulated(disk) => register::Medium::Simulated {
+                disk: disk.clone(),
+                epoch: disk.opened(),
+            },
+        })
+    }
+
+    /// A number that tells a new store from all others.
+    pub fn draw_id(&self) -> u64 {
+        match &self.0 {
+            Medium::File(_) => random_u64(),
+            // From the disk's own seed: a member's random numbers stay as they are.
+            #[cfg(madsim)]
+            Medium::Simulated(disk) => disk.draw_id(),
         }
     }
 

@@ -7,7 +7,9 @@
 //! Not modelled here: bit rot, syncs that lie, lost directory entries.
 
 use super::batch::{Batch, write};
+use super::register::Slot;
 use super::sim_file::SimFile;
+use super::sim_register::SimRegister;
 use crate::platform::seeded::Seeded;
 use std::collections::VecDeque;
 use std::io;
@@ -56,6 +58,7 @@ struct State {
     latency_chance: Seeded,
     crash_chance: Seeded,
     counters: DiskCounters,
+    register: SimRegister,
 }
 
 impl SimDisk {
@@ -76,6 +79,7 @@ impl SimDisk {
             latency_chance: Seeded::new(seeds.next()),
             crash_chance: Seeded::new(seeds.next()),
             counters: DiskCounters::default(),
+            register: SimRegister::new(seeds.next()),
         })))
     }
 
@@ -100,6 +104,7 @@ impl SimDisk {
         let mut state = self.state();
         let state = &mut *state;
         state.cut();
+        state.register.crash();
         let sealed = std::mem::take(&mut state.sealed);
         let kept = state.crash_chance.below(sealed.len() as u64 + 1);
         let mut torn = &state.open;
@@ -124,11 +129,12 @@ impl SimDisk {
         state.open.clear();
         state.view = Vec::new();
         state.durable = Vec::new();
+        state.register.wipe();
     }
 
     /// See [`super::Disk::barrier`].
     pub(super) async fn barrier(&self) -> io::Result<()> {
-        let (epoch, sealed_until, latency) = {
+        let (epoch, sealed_until, latency, register) = {
             let mut state = self.state();
             if state.opened != Some(state.epoch) {
                 return Err(power_cut());
@@ -137,7 +143,9 @@ impl SimDisk {
                 return Ok(());
             }
             let sealed_until = state.first_sealed + state.sealed.len() as u64;
-            (state.epoch, sealed_until, state.draw_latency())
+            // One device: what was written beside the store before the flush began is durable after it, too.
+            let register = state.register.is_pending();
+            (state.epoch, sealed_until, state.draw_latency(), register)
         };
         tokio::time::sleep(latency).await;
         let mut state = self.state();
@@ -145,6 +153,9 @@ impl SimDisk {
             return Err(power_cut());
         }
         state.settle(sealed_until);
+        if register {
+            state.register.settle();
+        }
         Ok(())
     }
 
@@ -163,6 +174,39 @@ impl SimDisk {
         let mut state = self.state();
         state.opened = Some(state.epoch);
         SimFile::new(self.clone(), state.epoch)
+    }
+
+    /// A number for a new store.
+    pub(super) fn draw_id(&self) -> u64 {
+        self.state().register.draw()
+    }
+
+    pub(super) fn read_register(&self, epoch: u64) -> io::Result<Option<[Slot; 2]>> {
+        Ok(self.live(epoch)?.register.read())
+    }
+
+    pub(super) fn replace_register(&self, epoch: u64, content: Slot) -> io::Result<()> {
+        self.live(epoch)?.register.replace(content);
+        Ok(())
+    }
+
+    pub(super) fn set_register(&self, epoch: u64, content: Slot) -> io::Result<()> {
+        self.live(epoch)?.register.set(content);
+        Ok(())
+    }
+
+    /// The epoch of the newest handle.
+    pub(super) fn opened(&self) -> u64 {
+        let state = self.state();
+        state.opened.unwrap_or(state.epoch)
+    }
+
+    fn live(&self, epoch: u64) -> io::Result<MutexGuard<'_, State>> {
+        let state = self.state();
+        if state.epoch != epoch {
+            return Err(power_cut());
+        }
+        Ok(state)
     }
 
     pub(super) fn len(&self, epoch: u64) -> io::Result<u64> {
@@ -210,10 +254,7 @@ impl SimDisk {
 
     /// One operation of a handle: counts the fuse down, and fails once the handle is dead.
     fn operate(&self, epoch: u64) -> io::Result<MutexGuard<'_, State>> {
-        let mut state = self.state();
-        if state.epoch != epoch {
-            return Err(power_cut());
-        }
+        let mut state = self.live(epoch)?;
         match &mut state.fuse {
             None => {}
             Some(0) => {
