@@ -3,15 +3,25 @@
 mod backend;
 #[cfg(madsim)]
 mod batch;
+#[cfg(madsim)]
+mod failing;
 mod file;
+#[cfg(madsim)]
+mod rot;
 #[cfg(madsim)]
 mod sim_disk;
 #[cfg(madsim)]
+mod sim_faults;
+#[cfg(madsim)]
 mod sim_file;
+#[cfg(madsim)]
+mod space;
 #[cfg(madsim)]
 mod unfinished;
 
 pub use backend::Backend;
+#[cfg(madsim)]
+pub use failing::DiskOperation;
 #[cfg(madsim)]
 pub use sim_disk::{DiskCounters, SimDisk};
 
