@@ -56,6 +56,8 @@ struct Machine {
     /// How the plan wants its clock to run, millionths.
     drift_ppm: i64,
     condition: AtomicU8,
+    /// Whether a fuse has been set to its disk, and nobody has seen yet that it blew.
+    fused: AtomicBool,
     /// Whether its store has rotted so that it cannot go on; see `disks.rs`.
     lost: Arc<AtomicBool>,
 }
@@ -247,6 +249,7 @@ impl Cluster {
             self.resume(member);
             self.boot_if_failed(member);
             self.machine(member).disk.heal();
+            self.kill_if_fuse_blew(member);
             if self.machine(member).condition() == Condition::Down {
                 self.restart(member);
             }
@@ -324,6 +327,7 @@ fn boot(handle: &Handle, plan: &Plan, seed: u64, member: u64, recorder: &Recorde
         clock,
         drift_ppm,
         condition: AtomicU8::new(Condition::Up as u8),
+        fused: AtomicBool::new(false),
         lost,
     }
 }

@@ -200,7 +200,11 @@ async fn cut_peers(world: &World, member: u64, lasts: Option<Duration>) {
     let what = describe(&[member], &peers, Direction::Both);
     world.recorder.fault(format!("cut {what}"));
     links(&[member], &peers, Direction::Both).for_each(|(from, to)| world.cluster.cut(from, to));
-    while world.recorder.leader().is_none_or(|leader| leader == member) {
+    while world
+        .recorder
+        .leader()
+        .is_none_or(|leader| leader == member)
+    {
         sleep(Duration::from_millis(LOOK_MS)).await;
     }
     if waited(lasts).await {

@@ -167,7 +167,9 @@ async fn probe(world: &World, token: Option<&Token>) -> Result<(), Failure> {
     loop {
         let mut last = Vec::new();
         let all = 1..=world.cluster.size();
-        let members: Vec<u64> = all.filter(|member| !world.cluster.is_lost(*member)).collect();
+        let members: Vec<u64> = all
+            .filter(|member| !world.cluster.is_lost(*member))
+            .collect();
         for member in members.iter().copied() {
             match caller.hashes(member, token, CALL_TIMEOUT).await {
                 Ok(hashes) => {

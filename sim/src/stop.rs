@@ -20,12 +20,12 @@ impl Stop {
     pub(crate) fn of(error: &ServerError) -> Stop {
         match error {
             ServerError::Member(MemberError::Disk(_)) => Stop::Disk,
-            ServerError::Member(
-                MemberError::Open { cause, .. } | MemberError::Storage(cause),
-            ) => match cause {
-                StorageError::Failed(_) => Stop::Disk,
-                _ => Stop::Store,
-            },
+            ServerError::Member(MemberError::Open { cause, .. } | MemberError::Storage(cause)) => {
+                match cause {
+                    StorageError::Failed(_) => Stop::Disk,
+                    _ => Stop::Store,
+                }
+            }
             ServerError::Member(
                 MemberError::LostEntries { .. }
                 | MemberError::Forked { .. }

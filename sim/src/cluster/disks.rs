@@ -13,10 +13,12 @@ use std::time::Duration;
 impl Cluster {
     /// Cuts a member's power after so many more operations of its disk, and returns when it is cut.
     pub(crate) async fn cut_power_after(&self, member: u64, operations: u64) {
-        let disk = &self.machine(member).disk;
+        let machine = self.machine(member);
+        let disk = &machine.disk;
         self.recorder.fault(format!(
             "n{member} has power for {operations} more operations of its disk"
         ));
+        machine.fused.store(true, Ordering::Relaxed);
         disk.set_fuse(Some(operations));
         disk.power_cut().await;
         let moment = if disk.has_unsynced() {
@@ -26,7 +28,15 @@ impl Cluster {
         };
         self.recorder
             .fault(format!("power of n{member} failed {moment}"));
-        self.kill(member);
+        self.kill_if_fuse_blew(member);
+    }
+
+    /// Switches a member off whose disk has no power any more.
+    pub(super) fn kill_if_fuse_blew(&self, member: u64) {
+        let machine = self.machine(member);
+        if machine.fused.swap(false, Ordering::Relaxed) && machine.disk.has_no_power() {
+            self.kill(member);
+        }
     }
 
     /// Changes bytes on a member's disk.
@@ -39,9 +49,8 @@ impl Cluster {
     /// Lets operations of a member's disk fail: all of them, or the next few.
     pub(crate) fn fail_disk(&self, member: u64, operation: DiskOperation, next: Option<u64>) {
         let many = next.map_or_else(|| "all".to_owned(), |next| format!("the next {next}"));
-        self.recorder.fault(format!(
-            "disk of n{member} fails: {operation:?}, {many}"
-        ));
+        self.recorder
+            .fault(format!("disk of n{member} fails: {operation:?}, {many}"));
         self.machine(member).disk.set_failing(operation, next);
     }
 

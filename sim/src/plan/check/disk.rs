@@ -36,11 +36,15 @@ pub(super) fn fault(field: &str, kind: &FaultKind) -> Checked {
         FaultKind::PowerCut { operations, .. } => {
             within(&format!("{field}, operations"), *operations, OPERATIONS_MAX)
         }
-        FaultKind::DiskRot { bytes, .. } => count(&format!("{field}, bytes"), *bytes, ROT_BYTES_MAX),
+        FaultKind::DiskRot { bytes, .. } => {
+            count(&format!("{field}, bytes"), *bytes, ROT_BYTES_MAX)
+        }
         FaultKind::DiskError {
             next: Some(next), ..
         } => count(&format!("{field}, next"), *next, FAILING_MAX),
-        FaultKind::DiskFull { room, .. } => within(&format!("{field}, room"), *room, ROOM_BYTES_MAX),
+        FaultKind::DiskFull { room, .. } => {
+            within(&format!("{field}, room"), *room, ROOM_BYTES_MAX)
+        }
         FaultKind::DiskSlow { ms, .. } => latency(&format!("{field}, ms"), *ms),
         _ => Ok(()),
     }
