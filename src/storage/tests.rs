@@ -5,7 +5,7 @@ use super::{Durability, FORMAT, Identity, Loaded, Storage, StorageError};
 use crate::platform::Disk;
 use crate::state::{
     Authenticate, Caller, Command, KvRecord, KvRevision, Op, PasswordHash, Permission,
-    PermissionKind, Put, RawRange, State, TokenKind, TokenLimits, UserAdd, Values as _,
+    PermissionKind, Put, RawRange, State, TokenKind, TokenLimits, UserAdd, Values as _, Write,
 };
 use bytes::Bytes;
 use raft::eraftpb::{Entry, HardState};
@@ -388,15 +388,23 @@ fn a_row_that_rots_while_it_is_served_is_an_error_and_is_reported() {
         value: Bytes::from_static(b"a value of some length"),
         ..KvRecord::default()
     };
+    // redb keeps the pages it read last, whatever the size of its cache, so there must be many others.
+    let others = (3..800).map(|main| KvRevision { main, sub: 0 });
+    let large = KvRecord {
+        value: Bytes::from(vec![1; 3000]),
+        ..KvRecord::default()
+    };
+    let mut writes = vec![Write::Kv(at, version.clone())];
+    writes.extend(others.clone().map(|other| Write::Kv(other, large.clone())));
     let transaction = storage.begin(Durability::Synced).unwrap();
-    let writes = [crate::state::Write::Kv(at, version.clone())];
     transaction.tables().put_writes(&writes).unwrap();
     transaction.commit().unwrap();
     let reader = storage.reader().unwrap();
     assert_eq!(reader.value(at).unwrap(), version.value);
     assert!(storage.take_failure().is_none());
-    // redb keeps the page it read last, whatever the size of its cache.
-    storage.entries(1, 4, u64::MAX).unwrap();
+    for other in others {
+        assert_eq!(reader.value(other).unwrap(), large.value);
+    }
 
     memory.rot(&version.value);
     let error = reader.value(at).unwrap_err().to_string();
