@@ -18,6 +18,14 @@ pub enum Observed<'a> {
         /// Whether the member leads.
         leader: bool,
     },
+    /// The log ended in entries that no leader of a later term had: what came in their place is shorter, and these, which
+    /// were left over behind it, have been removed.
+    TailRemoved {
+        /// Index of the first one.
+        first: u64,
+        /// Index of the last one.
+        last: u64,
+    },
     /// A client's call became a proposal. A call that is proposed again is told again, with a new request id.
     Proposed {
         /// The client's `x-request-id`, empty if it sent none.

@@ -73,11 +73,17 @@ pub enum Bug {
     /// A login beyond the limit ends the user's newest other token instead of the one that was longest unused. Noticed by
     /// P6 and P7.
     TokenLifetimeC,
+    /// Answers leave before the disk has made durable what they promise. Noticed by P11 after a power cut.
+    CommitSkipsSync,
+    /// Where a later leader's log is shorter, the old entries behind it stay in the store. Noticed by P11 after a restart.
+    ConflictingTailKept,
+    /// The applied index is not stored with auth changes, which a member then applies again after a crash. Noticed by P9.
+    AuthIndexNotAtomic,
 }
 
 impl Bug {
     /// Every switch, in the order of the kill table.
-    pub const ALL: [Bug; 31] = [
+    pub const ALL: [Bug; 34] = [
         Bug::AuthnChangepwToctouA,
         Bug::AuthnChangepwToctouB,
         Bug::AuthnChangepwToctouC,
@@ -109,6 +115,9 @@ impl Bug {
         Bug::TokenLifetimeA,
         Bug::TokenLifetimeB,
         Bug::TokenLifetimeC,
+        Bug::CommitSkipsSync,
+        Bug::ConflictingTailKept,
+        Bug::AuthIndexNotAtomic,
     ];
 
     /// The name on the command line and in reports: `slug` or `slug/x` for a sub-switch.
@@ -145,6 +154,9 @@ impl Bug {
             Bug::TokenLifetimeA => "token-lifetime/a",
             Bug::TokenLifetimeB => "token-lifetime/b",
             Bug::TokenLifetimeC => "token-lifetime/c",
+            Bug::CommitSkipsSync => "commit-skips-sync",
+            Bug::ConflictingTailKept => "conflicting-tail-kept",
+            Bug::AuthIndexNotAtomic => "auth-index-not-atomic",
         }
     }
 
@@ -177,6 +189,8 @@ impl Bug {
             | Bug::RangeMergeEdgesD => &["P14"],
             Bug::RootUnprotected => &["P16"],
             Bug::TokenLifetimeB => &["P17"],
+            Bug::CommitSkipsSync | Bug::ConflictingTailKept => &["P11"],
+            Bug::AuthIndexNotAtomic => &["P9", "P11"],
         }
     }
 

@@ -1,20 +1,23 @@
 //! The servers of a run: one simulated machine for each member, with a disk and a clock that outlive its reboots, and one
 //! machine for all clients. Everything that a fault can do to them is a method here.
 
+mod disks;
+
 use crate::calls::CLIENT_PORT;
 use crate::plan::{Plan, Span};
 use crate::recorder::Recorder;
 use crate::rng::{Purpose, Rng};
+use crate::stop::Stop;
 use gatehouse::config::{Config, Member};
 use gatehouse::platform::{Clock, Disk, SimClock, SimDisk};
-use gatehouse::server::{Parts, run};
+use gatehouse::server::{Parts, ServerError, run};
 use gatehouse::state::{TokenKind, TokenLimits};
 use madsim::net::NetSim;
 use madsim::runtime::{Handle, NodeHandle};
 use madsim::task::NodeId;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -53,6 +56,10 @@ struct Machine {
     /// How the plan wants its clock to run, millionths.
     drift_ppm: i64,
     condition: AtomicU8,
+    /// Whether a fuse has been set to its disk, and nobody has seen yet that it blew.
+    fused: AtomicBool,
+    /// Whether its store has rotted so that it cannot go on; see `disks.rs`.
+    lost: Arc<AtomicBool>,
 }
 
 impl Machine {
@@ -135,9 +142,12 @@ impl Cluster {
         machine.set(Condition::Down);
     }
 
-    /// Boots a member from what its disk holds, after a power cut if it was still up.
+    /// Boots a member from what its disk holds, after a power cut if it was still up. Does nothing to one that is lost.
     pub(crate) fn restart(&self, member: u64) {
         let machine = self.machine(member);
+        if self.is_lost(member) {
+            return;
+        }
         if machine.condition() != Condition::Down {
             self.stop(machine);
         }
@@ -220,7 +230,7 @@ impl Cluster {
         self.machine(member).clock.set_offset_ms(offset_ms);
     }
 
-    /// Undoes whatever faults did: links, latency and clocks as planned, every member running.
+    /// Undoes whatever faults did: links, latency, clocks and disks as planned, every member running that is not lost.
     pub(crate) fn heal(&self) {
         let members = 1..=self.size();
         for member in members.clone() {
@@ -237,6 +247,9 @@ impl Cluster {
         }
         for member in members {
             self.resume(member);
+            self.boot_if_failed(member);
+            self.machine(member).disk.heal();
+            self.kill_if_fuse_blew(member);
             if self.machine(member).condition() == Condition::Down {
                 self.restart(member);
             }
@@ -283,6 +296,8 @@ fn boot(handle: &Handle, plan: &Plan, seed: u64, member: u64, recorder: &Recorde
     let config = config(plan, member);
     let recorder = recorder.clone();
     let boots = disk.clone();
+    let lost = Arc::new(AtomicBool::new(false));
+    let loses = Arc::clone(&lost);
     // Runs at each boot. The clock's handle survives, the member's own view of it starts anew.
     let boot_clock = clock.clone();
     let init = move || {
@@ -292,13 +307,12 @@ fn boot(handle: &Handle, plan: &Plan, seed: u64, member: u64, recorder: &Recorde
             observer: recorder.observer(member),
         };
         let (config, recorder) = (config.clone(), recorder.clone());
+        let (disk, lost) = (boots.clone(), Arc::clone(&loses));
         async move {
             // Nobody stops a member gently; the sender stays alive as long as the member runs.
             let (_stop, stopped) = watch::channel(false);
-            match run(config, parts, stopped).await {
-                Ok(()) => recorder.stopped(member, "it ended without being asked".to_owned()),
-                Err(error) => recorder.stopped(member, error.to_string()),
-            }
+            let ended = run(config, parts, stopped).await;
+            report(member, ended, &disk, &lost, &recorder);
         }
     };
     let node = handle
@@ -313,6 +327,32 @@ fn boot(handle: &Handle, plan: &Plan, seed: u64, member: u64, recorder: &Recorde
         clock,
         drift_ppm,
         condition: AtomicU8::new(Condition::Up as u8),
+        fused: AtomicBool::new(false),
+        lost,
+    }
+}
+
+/// Takes note of a member that stopped though nobody stopped it. With a disk that a fault has made fail, it should have.
+fn report(
+    member: u64,
+    ended: Result<(), ServerError>,
+    disk: &SimDisk,
+    lost: &AtomicBool,
+    recorder: &Recorder,
+) {
+    let (stop, cause) = match ended {
+        Ok(()) => (Stop::Other, "it ended without being asked".to_owned()),
+        Err(error) => (Stop::of(&error), error.to_string()),
+    };
+    if disk.has_no_power() {
+        // In truth it ended with the power, without a word; whoever cut the power is about to say so.
+    } else if disk.is_rotten() && stop != Stop::Other {
+        lost.store(true, Ordering::Relaxed);
+        recorder.fault(format!("n{member} is lost, its store has rotted: {cause}"));
+    } else if disk.has_failed() && stop == Stop::Disk {
+        recorder.fault(format!("n{member} stopped for its disk: {cause}"));
+    } else {
+        recorder.stopped(member, stop, cause);
     }
 }
 

@@ -1,6 +1,8 @@
 //! Strikes the faults of a plan, each at its time, and undoes those that last for a while. Whom a fault hits and when is
 //! drawn from a generator of its own; what it did is part of the history.
 
+mod disk;
+
 use crate::cluster::Cluster;
 use crate::plan::{Direction, Fault, FaultKind, Members, Span};
 use crate::rng::{Purpose, Rng};
@@ -9,6 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
+
+/// How often a fault that waits for an election looks whether there was one, milliseconds.
+const LOOK_MS: u64 = 5;
 
 /// How long a slow link is open between two bursts, milliseconds: long enough for what was held back to leave.
 const OPEN_MS: Span = Span { low: 1, high: 10 };
@@ -74,11 +79,10 @@ async fn strike(world: &World, fault: &Fault, lasts: Option<Duration>, rng: &mut
         }
         FaultKind::CutOff { member, direction } => {
             let member = who(member);
-            let peers: Vec<u64> = (1..=cluster.size())
-                .filter(|peer| *peer != member)
-                .collect();
+            let peers = peers(cluster, member);
             partition(world, &peers, &[member], *direction, lasts).await;
         }
+        FaultKind::CutPeers { member } => cut_peers(world, who(member), lasts).await,
         FaultKind::Partition { a, b, direction } => {
             partition(world, a, b, *direction, lasts).await;
         }
@@ -102,6 +106,15 @@ async fn strike(world: &World, fault: &Fault, lasts: Option<Duration>, rng: &mut
             let begin = |cluster: &Cluster, member| cluster.set_time_of_day(member, *ms);
             let end = |cluster: &Cluster, member| cluster.set_time_of_day(member, 0);
             on_member(cluster, who(member), lasts, begin, end).await;
+        }
+        FaultKind::PowerCut { member, .. }
+        | FaultKind::DiskRot { member, .. }
+        | FaultKind::DiskError { member, .. }
+        | FaultKind::DiskFull { member, .. }
+        | FaultKind::DiskStall { member }
+        | FaultKind::DiskSlow { member, .. } => {
+            let member = who(member);
+            disk::strike(cluster, &fault.kind, member, lasts, rng).await;
         }
         FaultKind::Heal {} => {
             world.recorder.fault("heal");
@@ -171,6 +184,33 @@ async fn partition(
             .recorder
             .fault(format!("join {}", describe(a, b, direction)));
         links(a, b, direction).for_each(|(from, to)| world.cluster.join(from, to));
+    }
+}
+
+fn peers(cluster: &Cluster, member: u64) -> Vec<u64> {
+    let others = 1..=cluster.size();
+    others.filter(|peer| *peer != member).collect()
+}
+
+/// Cuts a member off from its peers, and joins them again once the peers have a leader and `lasts` is over. A time alone
+/// would not do: healed before the election nothing conflicts, and healed long after it the other side has written as many
+/// entries as the cut-off member holds, so that none of them is left over behind the new ones.
+async fn cut_peers(world: &World, member: u64, lasts: Option<Duration>) {
+    let peers = peers(&world.cluster, member);
+    let what = describe(&[member], &peers, Direction::Both);
+    world.recorder.fault(format!("cut {what}"));
+    links(&[member], &peers, Direction::Both).for_each(|(from, to)| world.cluster.cut(from, to));
+    while world
+        .recorder
+        .leader()
+        .is_none_or(|leader| leader == member)
+    {
+        sleep(Duration::from_millis(LOOK_MS)).await;
+    }
+    if waited(lasts).await {
+        world.recorder.fault(format!("join {what}"));
+        links(&[member], &peers, Direction::Both)
+            .for_each(|(from, to)| world.cluster.join(from, to));
     }
 }
 

@@ -139,7 +139,7 @@ pub enum What {
         /// Whether it leads.
         leader: bool,
     },
-    /// The schedule did something to the cluster.
+    /// The schedule did something to the cluster, or something rare came of it.
     Fault {
         /// In plain words, e.g. `kill n2`.
         what: String,

@@ -23,6 +23,7 @@ mod numbered;
 mod recorder;
 mod retry;
 mod sequence;
+mod stop;
 mod trace;
 pub mod windows;
 mod world;

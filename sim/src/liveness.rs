@@ -1,6 +1,7 @@
 //! The second half of a run: the faults are healed, and from now on the cluster owes progress. On every member a fresh
 //! login and a permitted write must succeed within [`BOUND`]; then all members must reach one applied index, at which
-//! their hashes are read for the judge.
+//! their hashes are read for the judge. A *lost* member, whose store has rotted so that it cannot go on, owes nothing: it
+//! would have to be replaced.
 
 use crate::calls::{Call, Called, Caller, KEEPALIVE, Token, code_name};
 use crate::checker::describe;
@@ -50,7 +51,7 @@ pub(crate) async fn prove(world: &Arc<World>) -> Result<(), Failure> {
     for member in members {
         // Each proof ends by itself at the bound, so all are awaited: none is cut off in the middle of a call.
         match member.await {
-            Ok(Ok(login)) => token = login,
+            Ok(Ok(login)) => token = login.or(token),
             Ok(Err(sentence)) => failure = failure.or(Some(sentence)),
             Err(error) => {
                 failure = failure.or(Some(format!("a proof of liveness ended early: {error}")))
@@ -72,6 +73,7 @@ pub(crate) async fn prove(world: &Arc<World>) -> Result<(), Failure> {
 
 /// The client that proves one member's service.
 struct Prover {
+    world: Arc<World>,
     member: u64,
     user: Option<Liveness>,
     caller: Caller,
@@ -79,8 +81,9 @@ struct Prover {
 }
 
 impl Prover {
-    fn new(world: &World, member: u64, healed: Instant) -> Prover {
+    fn new(world: &Arc<World>, member: u64, healed: Instant) -> Prover {
         Prover {
+            world: Arc::clone(world),
             member,
             user: world.plan.liveness.clone(),
             caller: Caller::new(
@@ -104,7 +107,10 @@ impl Prover {
                     user: user.into(),
                     password: password.into(),
                 };
-                (key, self.until_done(&login, None).await?.token)
+                match self.until_done(&login, None).await? {
+                    Some(called) => (key, called.token),
+                    None => return Ok(None),
+                }
             }
         };
         let put = Op::Put {
@@ -116,9 +122,13 @@ impl Prover {
         Ok(token)
     }
 
-    /// Repeats a call until it is done. A login while auth is off is as done as it can be.
-    async fn until_done(&mut self, op: &Op, token: Option<&Token>) -> Result<Called, Failure> {
-        loop {
+    /// Repeats a call until it is done, or the member is lost. A login while auth is off is as done as it can be.
+    async fn until_done(
+        &mut self,
+        op: &Op,
+        token: Option<&Token>,
+    ) -> Result<Option<Called>, Failure> {
+        while !self.world.cluster.is_lost(self.member) {
             let call = Call {
                 member: self.member,
                 op,
@@ -127,11 +137,11 @@ impl Prover {
             };
             let called = self.caller.call(call).await;
             let last = match &called.outcome {
-                Outcome::Ok(_) => return Ok(called),
+                Outcome::Ok(_) => return Ok(Some(called)),
                 Outcome::Refused { message, .. }
                     if message == "etcdserver: authentication is not enabled" =>
                 {
-                    return Ok(called);
+                    return Ok(Some(called));
                 }
                 Outcome::Refused { code, message } | Outcome::Unknown { code, message } => {
                     format!("{code} \"{message}\"")
@@ -148,6 +158,7 @@ impl Prover {
             }
             sleep(PAUSE).await;
         }
+        Ok(None)
     }
 }
 
@@ -155,12 +166,15 @@ impl Prover {
 /// reports and expires tokens), so an index may be over before the last member has been asked.
 async fn probe(world: &World, token: Option<&Token>) -> Result<(), Failure> {
     let mut caller = Caller::new("liveness", world.seed, world.recorder.clone());
-    let members = world.cluster.size();
     let mut seen: BTreeMap<u64, BTreeMap<u64, HashKvResponse>> = BTreeMap::new();
     let start = Instant::now();
     loop {
         let mut last = Vec::new();
-        for member in 1..=members {
+        let all = 1..=world.cluster.size();
+        let members: Vec<u64> = all
+            .filter(|member| !world.cluster.is_lost(*member))
+            .collect();
+        for member in members.iter().copied() {
             match caller.hashes(member, token, CALL_TIMEOUT).await {
                 Ok(hashes) => {
                     last.push(format!("n{member} {}", hashes.applied_index));
@@ -173,7 +187,10 @@ async fn probe(world: &World, token: Option<&Token>) -> Result<(), Failure> {
                 }
             }
         }
-        if let Some(probes) = seen.values().find(|probes| probes.len() as u64 == members) {
+        let is_whole = |probes: &&BTreeMap<u64, HashKvResponse>| {
+            members.iter().all(|member| probes.contains_key(member))
+        };
+        if let Some(probes) = seen.values().find(is_whole) {
             for (member, hashes) in probes {
                 world.recorder.event(probed(*member, hashes));
             }

@@ -42,11 +42,17 @@ pub enum Mark {
     AdminRecreatedInFlight,
     /// A login succeeded while less than half of the members were without power, all the time.
     MinorityDownWithLogins,
+    /// A member removed log entries that were left over behind those of a later leader.
+    ConflictingTailRemoved,
+    /// A member's power failed inside a commit.
+    PowerCutInCommit,
+    /// A member stopped because its disk failed.
+    StoppedForDisk,
 }
 
 impl Mark {
     /// Every mark, in the order of the coverage table.
-    pub const ALL: [Mark; 13] = [
+    pub const ALL: [Mark; 16] = [
         Mark::LoginRepeated,
         Mark::OldRevisionOnWrite,
         Mark::OldRevisionOnRead,
@@ -60,6 +66,9 @@ impl Mark {
         Mark::TwoAuthChangesAtOnce,
         Mark::AdminRecreatedInFlight,
         Mark::MinorityDownWithLogins,
+        Mark::ConflictingTailRemoved,
+        Mark::PowerCutInCommit,
+        Mark::StoppedForDisk,
     ];
 
     /// The name in plans and reports.
@@ -78,6 +87,9 @@ impl Mark {
             Mark::TwoAuthChangesAtOnce => "two-auth-changes-at-once",
             Mark::AdminRecreatedInFlight => "admin-recreated-in-flight",
             Mark::MinorityDownWithLogins => "minority-down-with-logins",
+            Mark::ConflictingTailRemoved => "conflicting-tail-removed",
+            Mark::PowerCutInCommit => "power-cut-in-commit",
+            Mark::StoppedForDisk => "stopped-for-disk",
         }
     }
 }

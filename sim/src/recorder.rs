@@ -2,6 +2,7 @@
 //! feeds the trace hash, and knows who leads. It never waits and never draws: recording must not change a run.
 
 use crate::history::{Applied, Event, History, Op, Outcome, TokenNote, What};
+use crate::stop::Stop;
 use crate::text::Text;
 use crate::trace::Trace;
 use gatehouse::observer::{Observed, Observer};
@@ -37,7 +38,7 @@ pub(crate) struct Record {
     /// Steps that did not do what their scenario expects, in one sentence each, with the call.
     pub(crate) unmet: Vec<(u64, String)>,
     /// Members that stopped although nobody stopped them, with what they said.
-    pub(crate) stopped: Vec<(u64, String)>,
+    pub(crate) stopped: Vec<(u64, Stop, String)>,
     /// Term and number of the last member that became leader.
     leader: Option<(u64, u64)>,
 }
@@ -99,9 +100,9 @@ impl Recorder {
     }
 
     /// A member stopped although nobody stopped it.
-    pub(crate) fn stopped(&self, member: u64, cause: String) {
+    pub(crate) fn stopped(&self, member: u64, stop: Stop, cause: String) {
         self.fault(format!("n{member} stopped by itself: {cause}"));
-        self.record().stopped.push((member, cause));
+        self.record().stopped.push((member, stop, cause));
     }
 
     /// The last member that became leader, if it has not given up since.
@@ -207,6 +208,9 @@ impl Observer for Watch {
                     });
                 }
             }
+            Observed::TailRemoved { first, last } => record.push(What::Fault {
+                what: format!("n{member} removed the log's entries {first} to {last}"),
+            }),
             Observed::Published { index } => {
                 let (elapsed, messages) = moment();
                 record

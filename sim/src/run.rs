@@ -14,6 +14,7 @@ use crate::log::{NOTHING_CAN_HAPPEN, TIME_IS_OVER};
 use crate::marks;
 use crate::plan::Plan;
 use crate::recorder::{Record, Recorder};
+use crate::stop::Stop;
 use crate::verdict::{Verdict, VerdictKind};
 use crate::windows::{Marks, Passages};
 use crate::world::World;
@@ -85,6 +86,7 @@ impl Run {
 /// Names of what a run itself objects to, where a property of the judge would stand.
 const PANIC: &str = "panic";
 const PROGRESS: &str = "P17";
+const DURABILITY: &str = "P11";
 const SCENARIO: &str = "scenario";
 const COVERAGE: &str = "coverage";
 
@@ -257,9 +259,13 @@ fn own_objection(
         Ok(ended) => ended,
         Err(payload) => return Some(panicked(plan, payload.as_ref())),
     };
-    if let Some((member, cause)) = record.stopped.first() {
+    if let Some((member, stop, cause)) = record.stopped.first() {
         let sentence = format!("n{member} stopped by itself: {cause}");
-        return Some(objection(VerdictKind::Stuck, PROGRESS, sentence));
+        return Some(match stop {
+            // Nothing but time and power cuts has touched its disk, so the member has not kept what it promised to keep.
+            Stop::Store => objection(VerdictKind::Violation, DURABILITY, sentence),
+            Stop::Disk | Stop::Other => objection(VerdictKind::Stuck, PROGRESS, sentence),
+        });
     }
     match &ended.setup {
         Ok(()) => {}

@@ -6,6 +6,7 @@ use super::failure::MemberError;
 use super::log::Log;
 use super::proposals::Proposals;
 use crate::observer::{Observed, Observer};
+use crate::planted::{Bug, planted};
 use crate::platform::{Disk, blocking};
 use crate::state::State;
 use crate::storage::{Commits, Durability, Storage, Tables};
@@ -66,18 +67,28 @@ impl Applier {
             return Ok(Done::default());
         }
         let transaction = self.storage.begin(work.durability)?;
-        let done = {
+        let log_end = log.stored_last_index();
+        let (done, left_over) = {
             let mut tables = transaction.tables();
             tables.put_hard_state(&hard_state)?;
-            tables.append(&work.entries, log.stored_last_index())?;
+            let left_over = tables.append(&work.entries, log_end)?;
+            let stored_index = self.state.meta().applied_index;
             let done = self.apply(&work.committed, &mut tables, proposals, observer)?;
             if done.applied {
-                tables.put_state(&self.state.meta())?;
+                let mut meta = self.state.meta();
+                if planted(Bug::AuthIndexNotAtomic) && work.committed.iter().all(changes_auth) {
+                    meta.applied_index = stored_index;
+                }
+                tables.put_state(&meta)?;
             }
-            done
+            (done, left_over)
         };
         let number = blocking(|| transaction.commit())?;
-        if work.durability == Durability::Synced {
+        if let Some(first) = left_over {
+            let last = log_end;
+            observer.observe(Observed::TailRemoved { first, last });
+        }
+        if work.durability == Durability::Synced && !planted(Bug::CommitSkipsSync) {
             self.disk.barrier().await.map_err(MemberError::Disk)?;
             self.commits.note(number).map_err(MemberError::Disk)?;
         }
@@ -140,4 +151,20 @@ impl Applier {
         }
         Ok(done)
     }
+}
+
+/// For the planted bug that stores some indexes and others not.
+fn changes_auth(entry: &Entry) -> bool {
+    use crate::state::Op;
+    entry::decode(&entry.data).is_ok_and(|command| {
+        !matches!(
+            command.op,
+            Op::Put(_)
+                | Op::DeleteRange(_)
+                | Op::Txn(_)
+                | Op::Authenticate(_)
+                | Op::TokenRefresh(_)
+                | Op::TokenExpire(_)
+        )
+    })
 }

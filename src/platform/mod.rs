@@ -38,7 +38,7 @@ pub use clock::Clock;
 pub use deadline::{deadline, grpc_timeout, with_deadline};
 pub use disk::{Backend, Disk, REGISTER_BYTES, Register, Slot};
 #[cfg(madsim)]
-pub use disk::{DiskCounters, SimDisk};
+pub use disk::{DiskCounters, DiskOperation, SimDisk};
 pub use executor::Executor;
 pub use io::Io;
 pub use keepalive::Keepalive;

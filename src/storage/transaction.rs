@@ -8,6 +8,7 @@ use super::tables::{
     MEMBER_KEY, META, ROLES, STATE_KEY, STORE_ID_KEY, TOKENS, USERS,
 };
 use super::{FORMAT, Identity, StorageError, record};
+use crate::planted::{Bug, planted};
 use crate::state::{KvRevision, Meta, ValueError, Values, Write};
 use bytes::Bytes;
 use raft::eraftpb::{ConfState, Entry, HardState};
@@ -124,14 +125,15 @@ impl<'t> Tables<'t> {
     }
 
     /// Appends `entries` to a log that ends at `last_index`. Where they overlap, the old entries belong to a term that
-    /// lost: everything from the first new index on goes.
+    /// lost: everything from the first new index on goes. Gives the first index that was left over behind the new entries
+    /// and removed, if any was; the last one is `last_index`.
     pub(crate) fn append(
         &mut self,
         entries: &[Entry],
         last_index: u64,
-    ) -> Result<(), StorageError> {
+    ) -> Result<Option<u64>, StorageError> {
         let Some(first) = entries.first() else {
-            return Ok(());
+            return Ok(None);
         };
         assert!(first.index <= last_index + 1, "the log has no gap");
         self.health.guard(|| {
@@ -140,10 +142,13 @@ impl<'t> Tables<'t> {
                 let row = seal(LOG, &entry.index, record::encode_entry(entry));
                 log.insert(entry.index, row.as_slice())?;
             }
-            for stale in first.index + entries.len() as u64..=last_index {
-                log.remove(stale)?;
+            let mut left_over = first.index + entries.len() as u64..=last_index;
+            if planted(Bug::ConflictingTailKept) {
+                return Ok(None);
             }
-            Ok(())
+            let first_left_over = left_over.clone().next();
+            left_over.try_for_each(|stale| log.remove(stale).map(drop))?;
+            Ok(first_left_over)
         })
     }
 

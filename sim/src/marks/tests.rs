@@ -434,6 +434,25 @@ fn a_login_while_a_member_is_down() {
 }
 
 #[test]
+fn disks_and_log_tails() {
+    let mut script = Script::with_auth();
+    script.fault("power of n1 failed between two commits");
+    script.fault("power of n1 failed inside a commit");
+    script.fault("n2 removed the log's entries 7 to 9");
+    script.fault("n2 stopped by itself: the store failed");
+    script.fault("n3 stopped for its disk: the store failed");
+    script.fault("n3 stopped for its disk: the store failed");
+    check(
+        script,
+        &[
+            (Mark::PowerCutInCommit, 1),
+            (Mark::ConflictingTailRemoved, 1),
+            (Mark::StoppedForDisk, 2),
+        ],
+    );
+}
+
+#[test]
 fn what_comes_after_the_healing_does_not_count() {
     let mut script = Script::with_auth();
     script.push(What::Healed);

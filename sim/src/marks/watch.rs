@@ -184,6 +184,16 @@ impl<'h> Watch<'h> {
         if let Some(member) = what.strip_prefix("kill n").and_then(|n| n.parse().ok()) {
             self.down.insert(member);
         }
+        // The words are those of `cluster.rs` and `recorder.rs`.
+        for (words, mark) in [
+            (" removed the log's entries ", Mark::ConflictingTailRemoved),
+            (" failed inside a commit", Mark::PowerCutInCommit),
+            (" stopped for its disk: ", Mark::StoppedForDisk),
+        ] {
+            if what.contains(words) {
+                self.hit(mark);
+            }
+        }
     }
 
     fn applied(&mut self, at_us: u64, applied: &'h Applied) {

@@ -2,6 +2,7 @@
 //! bugs that do not exist, steps that wait for each other. Each refusal names the field and says what is allowed.
 
 mod clock;
+mod disk;
 mod transaction;
 mod waits;
 
@@ -80,6 +81,7 @@ impl Plan {
         for (at, fault) in self.faults.iter().enumerate() {
             self.check_fault(&format!("fault {}", at + 1), fault)?;
         }
+        self.check_rot()?;
         self.check_waits()
     }
 
@@ -457,6 +459,7 @@ impl Plan {
             | FaultKind::Pause { member }
             | FaultKind::Resume { member }
             | FaultKind::CutOff { member, .. }
+            | FaultKind::CutPeers { member }
             | FaultKind::Isolate { member } => {
                 self.check_members(&format!("{field}, member"), member)
             }
@@ -470,6 +473,15 @@ impl Plan {
             FaultKind::ClockDrift { member, .. } | FaultKind::ClockJump { member, .. } => {
                 self.check_members(&format!("{field}, member"), member)?;
                 clock::fault(field, &fault.kind)
+            }
+            FaultKind::PowerCut { member, .. }
+            | FaultKind::DiskRot { member, .. }
+            | FaultKind::DiskError { member, .. }
+            | FaultKind::DiskFull { member, .. }
+            | FaultKind::DiskStall { member }
+            | FaultKind::DiskSlow { member, .. } => {
+                self.check_members(&format!("{field}, member"), member)?;
+                disk::fault(field, &fault.kind)
             }
             FaultKind::Heal {} => Ok(()),
         }

@@ -77,6 +77,12 @@ pub enum FaultKind {
         #[serde(default, skip_serializing_if = "Direction::is_both")]
         direction: Direction,
     },
+    /// Cuts a member, the leader as a rule, off from its peers until the others have a leader; `for_ms` later it is joined
+    /// to them again. Clients still reach it: what they propose to it meanwhile is a log tail that must be removed.
+    CutPeers {
+        /// Which.
+        member: Members,
+    },
     /// Cuts a member off from everything, clients included.
     Isolate {
         /// Which.
@@ -119,8 +125,81 @@ pub enum FaultKind {
         /// How far from the true time, milliseconds.
         ms: i64,
     },
-    /// Undoes everything that other faults did.
+    /// Cuts a member's power after so many more operations of its disk, so that it fails inside a commit. `for_ms` later
+    /// the member boots again.
+    PowerCut {
+        /// Whose.
+        member: Members,
+        /// Reads, writes and syncs until then.
+        operations: Span,
+    },
+    /// Changes bytes on a member's disk. Its power is cut before, and `for_ms` later it boots from what is left; or it
+    /// goes on meanwhile.
+    DiskRot {
+        /// Whose.
+        member: Members,
+        /// How many bytes, all of them in blocks in use.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        bytes: u64,
+        /// Leaves its power on.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        running: bool,
+    },
+    /// Lets operations of a member's disk fail with an input/output error. At its end, a member that stopped for it boots
+    /// again.
+    DiskError {
+        /// Whose.
+        member: Members,
+        /// Which operations.
+        operation: DiskOperation,
+        /// How many of them; all until the end if not said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next: Option<u64>,
+    },
+    /// Leaves a member's disk so much room, bytes; a write that needs more fails. At its end there is room again, and a
+    /// member that stopped for it boots again.
+    DiskFull {
+        /// Whose.
+        member: Members,
+        /// Room left, bytes, in blocks of 4096.
+        room: Span,
+    },
+    /// Lets a member's disk make nothing durable, as if it had stopped.
+    DiskStall {
+        /// Whose.
+        member: Members,
+    },
+    /// Makes every sync of a member's disk take so long.
+    DiskSlow {
+        /// Whose.
+        member: Members,
+        /// How long, milliseconds.
+        ms: Span,
+    },
+    /// Undoes everything that other faults did, but rot.
     Heal {},
+}
+
+/// An operation of a disk that can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DiskOperation {
+    /// Writes.
+    Write,
+    /// Syncs. What one was to make durable is then lost in part.
+    Sync,
+}
+
+fn one() -> u64 {
+    1
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_one(count: &u64) -> bool {
+    *count == 1
 }
 
 /// Which way nothing passes.
@@ -156,7 +235,10 @@ impl FaultKind {
     pub(super) fn lasts(&self) -> bool {
         !matches!(
             self,
-            FaultKind::Restart { .. } | FaultKind::Resume { .. } | FaultKind::Heal {}
+            FaultKind::Restart { .. }
+                | FaultKind::Resume { .. }
+                | FaultKind::DiskRot { running: true, .. }
+                | FaultKind::Heal {}
         )
     }
 }
@@ -181,11 +263,18 @@ mod tests {
 
     #[test]
     fn a_fault_survives_being_written_and_read() {
-        let text = "kind = \"partition\"\na = [1]\nb = [2, 3]\ndirection = \"one-way\"\nat_ms = [5, 9]\nfor_ms = 70\n";
-        let fault: Fault = toml::from_str(text).unwrap();
-        assert_eq!(
-            toml::from_str::<Fault>(&toml::to_string(&fault).unwrap()).unwrap(),
-            fault
-        );
+        for text in [
+            "kind = \"partition\"\na = [1]\nb = [2, 3]\ndirection = \"one-way\"\nat_ms = [5, 9]\nfor_ms = 70\n",
+            "kind = \"power-cut\"\nmember = \"leader\"\noperations = [0, 40]\nfor_ms = 70\n",
+            "kind = \"disk-error\"\nmember = 2\noperation = \"sync\"\nnext = 3\n",
+            "kind = \"disk-rot\"\nmember = 2\nbytes = 3\nrunning = true\n",
+            "kind = \"disk-rot\"\nmember = 2\n",
+        ] {
+            let fault: Fault = toml::from_str(text).unwrap();
+            assert_eq!(
+                toml::from_str::<Fault>(&toml::to_string(&fault).unwrap()).unwrap(),
+                fault
+            );
+        }
     }
 }

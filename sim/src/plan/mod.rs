@@ -12,7 +12,7 @@ mod split;
 mod step;
 
 pub use check::PlanError;
-pub use fault::{Direction, Fault, FaultKind, FaultTime};
+pub use fault::{Direction, DiskOperation, Fault, FaultKind, FaultTime};
 pub use read::{ReadError, read};
 pub use step::{DEFAULT_SESSION, Expected, Step, TIMEOUT_MS, When};
 

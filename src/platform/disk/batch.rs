@@ -61,18 +61,19 @@ impl Batch {
     }
 
     /// What a power cut in the middle leaves: each operation lost, done, or done in some of its sectors.
-    pub(super) fn apply_torn(&self, disk: &mut Vec<u8>, chance: &mut Seeded) {
+    pub(super) fn torn(&self, chance: &mut Seeded) -> Batch {
+        let mut torn = Batch::default();
         for operation in &self.operations {
             match *operation {
                 Operation::Write { offset, start, len } => {
                     let data = &self.bytes[start..start + len];
                     match chance.below(3) {
                         0 => {}
-                        1 => write(disk, offset, data),
+                        1 => torn.write(offset, data),
                         _ => {
                             for (index, sector) in data.chunks(SECTOR).enumerate() {
                                 if chance.coin() {
-                                    write(disk, offset + index * SECTOR, sector);
+                                    torn.write(offset + index * SECTOR, sector);
                                 }
                             }
                         }
@@ -80,11 +81,12 @@ impl Batch {
                 }
                 Operation::SetLen(len) => {
                     if chance.coin() {
-                        disk.resize(len, 0);
+                        torn.set_len(len);
                     }
                 }
             }
         }
+        torn
     }
 }
 

@@ -3,19 +3,28 @@
 mod backend;
 #[cfg(madsim)]
 mod batch;
+#[cfg(madsim)]
+mod failing;
 mod file;
 mod file_register;
 mod register;
 #[cfg(madsim)]
+mod rot;
+#[cfg(madsim)]
 mod sim_disk;
+#[cfg(madsim)]
+mod sim_faults;
 #[cfg(madsim)]
 mod sim_file;
 #[cfg(madsim)]
 mod sim_register;
+mod space;
 #[cfg(madsim)]
 mod unfinished;
 
 pub use backend::Backend;
+#[cfg(madsim)]
+pub use failing::DiskOperation;
 pub use register::{REGISTER_BYTES, Register, Slot};
 #[cfg(madsim)]
 pub use sim_disk::{DiskCounters, SimDisk};

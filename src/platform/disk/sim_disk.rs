@@ -4,18 +4,21 @@
 //! later, makes the sealed batches *durable*, oldest first. A crash keeps a prefix of the sealed batches, tears the next
 //! one and loses the rest, which is what a disk may do that honours syncs but has not answered them yet.
 //!
-//! Not modelled here: bit rot, syncs that lie, lost directory entries.
+//! What else can be wrong with it: `sim_faults.rs`. Not modelled: syncs that lie, lost directory entries.
 
 use super::batch::{Batch, write};
+use super::failing::{DiskOperation, Failing, io_error};
 use super::register::Slot;
 use super::sim_file::SimFile;
 use super::sim_register::SimRegister;
+use super::space::Space;
 use crate::platform::seeded::Seeded;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// How long a barrier takes unless told otherwise: an SSD that is not quite idle.
 const LATENCY: Range<Duration> = Duration::from_micros(500)..Duration::from_micros(4_500);
@@ -39,9 +42,9 @@ pub struct DiskCounters {
 }
 
 #[derive(Debug)]
-struct State {
-    view: Vec<u8>,
-    durable: Vec<u8>,
+pub(super) struct State {
+    pub(super) view: Vec<u8>,
+    pub(super) durable: Vec<u8>,
     open: Batch,
     /// Synced and not durable yet, oldest first.
     sealed: VecDeque<Batch>,
@@ -59,6 +62,15 @@ struct State {
     crash_chance: Seeded,
     counters: DiskCounters,
     register: SimRegister,
+    pub(super) space: Space,
+    pub(super) failing: Failing,
+    pub(super) stalled: bool,
+    pub(super) rotten: bool,
+    /// Whether a fault failed an operation since the disk was last opened.
+    pub(super) failed: bool,
+    pub(super) fault_chance: Seeded,
+    /// Told when the power is cut or a stall begins or ends.
+    pub(super) changed: Arc<Notify>,
 }
 
 impl SimDisk {
@@ -80,12 +92,24 @@ impl SimDisk {
             crash_chance: Seeded::new(seeds.next()),
             counters: DiskCounters::default(),
             register: SimRegister::new(seeds.next()),
+            space: Space::default(),
+            failing: Failing::default(),
+            stalled: false,
+            rotten: false,
+            failed: false,
+            fault_chance: Seeded::new(seeds.next()),
+            changed: Arc::default(),
         })))
     }
 
     /// How long barriers take from now on, virtual time. An empty range takes its start.
     pub fn set_latency(&self, latency: Range<Duration>) {
         self.state().latency = latency;
+    }
+
+    /// Barriers take as long again as they did at first.
+    pub fn reset_latency(&self) {
+        self.set_latency(LATENCY);
     }
 
     /// Cuts the power after so many more operations (reads, writes, syncs and the like): a crash inside a commit.
@@ -115,7 +139,8 @@ impl SimDisk {
             }
             batch.apply(&mut state.durable);
         }
-        torn.apply_torn(&mut state.durable, &mut state.crash_chance);
+        let torn = torn.torn(&mut state.crash_chance);
+        torn.apply(&mut state.durable);
         state.open.clear();
         state.first_sealed += sealed.len() as u64;
         state.view.clone_from(&state.durable);
@@ -130,13 +155,14 @@ impl SimDisk {
         state.view = Vec::new();
         state.durable = Vec::new();
         state.register.wipe();
+        state.space = Space::default();
     }
 
     /// See [`super::Disk::barrier`].
     pub(super) async fn barrier(&self) -> io::Result<()> {
         let (epoch, sealed_until, latency, register) = {
             let mut state = self.state();
-            if state.opened != Some(state.epoch) {
+            if state.is_cut() {
                 return Err(power_cut());
             }
             if state.sealed.is_empty() {
@@ -148,6 +174,8 @@ impl SimDisk {
             (state.epoch, sealed_until, state.draw_latency(), register)
         };
         tokio::time::sleep(latency).await;
+        self.until(|state| !state.stalled || state.epoch != epoch)
+            .await;
         let mut state = self.state();
         if state.epoch != epoch {
             return Err(power_cut());
@@ -157,6 +185,21 @@ impl SimDisk {
             state.register.settle();
         }
         Ok(())
+    }
+
+    /// Waits until something holds; it is looked at whenever `changed` is told.
+    pub(super) async fn until(&self, holds: impl Fn(&State) -> bool) {
+        loop {
+            let changed = {
+                let state = self.state();
+                if holds(&state) {
+                    return;
+                }
+                Arc::clone(&state.changed)
+            };
+            // Nothing runs between the look and this wait: a simulation has one thread.
+            changed.notified().await;
+        }
     }
 
     /// What it was asked to do so far.
@@ -173,6 +216,7 @@ impl SimDisk {
     pub(super) fn open(&self) -> SimFile {
         let mut state = self.state();
         state.opened = Some(state.epoch);
+        state.failed = false;
         SimFile::new(self.clone(), state.epoch)
     }
 
@@ -226,6 +270,10 @@ impl SimDisk {
     pub(super) fn write(&self, epoch: u64, offset: u64, data: &[u8]) -> io::Result<()> {
         let mut state = self.operate(epoch)?;
         let offset = position(offset)?;
+        state.may(DiskOperation::Write)?;
+        let end = offset.checked_add(data.len()).ok_or_else(too_far)?;
+        let room = state.space.take(offset..end);
+        state.noted(room)?;
         write(&mut state.view, offset, data);
         state.open.write(offset, data);
         state.counters.writes += 1;
@@ -236,6 +284,8 @@ impl SimDisk {
     pub(super) fn set_len(&self, epoch: u64, len: u64) -> io::Result<()> {
         let mut state = self.operate(epoch)?;
         let len = position(len)?;
+        state.may(DiskOperation::Write)?;
+        state.space.truncate(len);
         state.view.resize(len, 0);
         state.open.set_len(len);
         Ok(())
@@ -244,6 +294,10 @@ impl SimDisk {
     pub(super) fn sync(&self, epoch: u64) -> io::Result<()> {
         let mut state = self.operate(epoch)?;
         state.counters.syncs += 1;
+        if let Err(error) = state.may(DiskOperation::Sync) {
+            state.tear();
+            return Err(error);
+        }
         if !state.open.is_empty() {
             let empty = state.spare.pop().unwrap_or_default();
             let full = std::mem::replace(&mut state.open, empty);
@@ -266,7 +320,7 @@ impl SimDisk {
         Ok(state)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -275,6 +329,41 @@ impl State {
     fn cut(&mut self) {
         self.epoch += 1;
         self.fuse = None;
+        self.changed.notify_waiters();
+    }
+
+    pub(super) fn current_epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Whether the newest handle is dead, or there is none.
+    pub(super) fn is_cut(&self) -> bool {
+        self.opened != Some(self.epoch)
+    }
+
+    pub(super) fn has_open_batch(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// An error if a fault strikes this operation.
+    fn may(&mut self, operation: DiskOperation) -> io::Result<()> {
+        let struck = self.failing.strikes(operation);
+        self.noted(if struck { Err(io_error()) } else { Ok(()) })
+    }
+
+    /// Takes note of a fault's error.
+    fn noted<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        self.failed |= result.is_err();
+        result
+    }
+
+    /// A sync failed: some sectors of the open batch will be durable as if synced, the others never.
+    fn tear(&mut self) {
+        let torn = self.open.torn(&mut self.fault_chance);
+        self.open.clear();
+        if !torn.is_empty() {
+            self.sealed.push_back(torn);
+        }
     }
 
     /// Makes the sealed batches before number `until` durable; another barrier may have done so already.
@@ -305,8 +394,11 @@ impl State {
 }
 
 fn position(offset: u64) -> io::Result<usize> {
-    usize::try_from(offset)
-        .map_err(|_| io::Error::new(io::ErrorKind::FileTooLarge, "beyond the address space"))
+    usize::try_from(offset).map_err(|_| too_far())
+}
+
+fn too_far() -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, "beyond the address space")
 }
 
 fn power_cut() -> io::Error {

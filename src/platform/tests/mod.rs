@@ -9,6 +9,8 @@ mod clocks;
 #[cfg(madsim)]
 mod deadlines;
 #[cfg(madsim)]
+mod disk_faults;
+#[cfg(madsim)]
 mod disks;
 #[cfg(madsim)]
 mod faults;

@@ -268,6 +268,46 @@ fn faults_and_windows_are_checked() {
             "fault 1, ms: -86400000 to 86400000, not 86400001",
         ),
         (
+            "[[fault]]\nkind = \"cut-peers\"\nmember = 9",
+            "fault 1, member: members are numbered 1 to 3, there is no 9",
+        ),
+        (
+            "[[fault]]\nkind = \"disk-stall\"\nmember = 9",
+            "fault 1, member: members are numbered 1 to 3, there is no 9",
+        ),
+        (
+            "[[fault]]\nkind = \"power-cut\"\nmember = 1\noperations = [9, 3]",
+            "fault 1, operations: [9, 3] has its lowest number last",
+        ),
+        (
+            "[[fault]]\nkind = \"power-cut\"\nmember = 1\noperations = 100001",
+            "fault 1, operations: at most 100000, not 100001",
+        ),
+        (
+            "[[fault]]\nkind = \"disk-error\"\nmember = 1\noperation = \"sync\"\nnext = 0",
+            "fault 1, next: 1 to 1000000, not 0",
+        ),
+        (
+            "[[fault]]\nkind = \"disk-full\"\nmember = 1\nroom = 1073741825",
+            "fault 1, room: at most 1073741824, not 1073741825",
+        ),
+        (
+            "[[fault]]\nkind = \"disk-slow\"\nmember = 1\nms = 0",
+            "fault 1, ms: 1 to 60000 ms, not 0",
+        ),
+        (
+            "[[fault]]\nkind = \"disk-rot\"\nmember = 1\nbytes = 4097",
+            "fault 1, bytes: 1 to 4096, not 4097",
+        ),
+        (
+            "[[fault]]\nkind = \"disk-rot\"\nmember = 1\nrunning = true\nfor_ms = 5",
+            "fault 1, for_ms: this kind of fault is over at once",
+        ),
+        (
+            "[[fault]]\nkind = \"disk-rot\"\nmember = 1\n[[fault]]\nkind = \"disk-rot\"\nmember = 1",
+            "fault: 2 times disk-rot; of 3 members at most 1 may lose their store",
+        ),
+        (
             "[[window]]\nname = \"commit-to-publish\"\nms = [9, 3]",
             "window 1, ms: [9, 3] has its lowest number last",
         ),
