@@ -36,6 +36,11 @@ pub enum Observed<'a> {
         /// The state after it.
         meta: Meta,
     },
+    /// The log lost its beginning.
+    Truncated {
+        /// Index of its first entry now; all before it have been applied.
+        first_index: u64,
+    },
     /// The view of this index became visible to readers.
     Published {
         /// The applied index.

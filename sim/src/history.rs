@@ -130,6 +130,13 @@ pub enum What {
         /// Applied index on disk.
         index: u64,
     },
+    /// A member's log lost its beginning.
+    Truncated {
+        /// The member.
+        member: u64,
+        /// Index of its log's first entry now; all before it have been applied there.
+        first_index: u64,
+    },
     /// A member became leader, or stopped being it.
     Role {
         /// The member.

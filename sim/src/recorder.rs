@@ -207,6 +207,10 @@ impl Observer for Watch {
                     });
                 }
             }
+            Observed::Truncated { first_index } => record.push(What::Truncated {
+                member,
+                first_index,
+            }),
             Observed::Published { index } => {
                 let (elapsed, messages) = moment();
                 record

@@ -106,6 +106,7 @@ impl Sequence {
             | What::Proposed { member, .. }
             | What::Served { member, .. }
             | What::Started { member, .. }
+            | What::Truncated { member, .. }
             | What::Role { member, .. }
             | What::Probe { member, .. } => *member,
             What::Applied(applied) => applied.member,

@@ -65,7 +65,7 @@ impl Applier {
             return Ok(Done::default());
         }
         let transaction = self.storage.begin(work.durability)?;
-        let done = {
+        let (done, gone) = {
             let mut tables = transaction.tables();
             tables.put_hard_state(&hard_state)?;
             tables.append(&work.entries, log.stored_last_index())?;
@@ -73,7 +73,11 @@ impl Applier {
             if done.applied {
                 tables.put_state(&self.state.meta())?;
             }
-            done
+            let gone = log.truncatable(self.state.meta().applied_index);
+            if let Some((gone, term)) = &gone {
+                tables.truncate(gone.clone(), *term)?;
+            }
+            (done, gone)
         };
         blocking(|| transaction.commit())?;
         if work.durability == Durability::Synced {
@@ -81,6 +85,11 @@ impl Applier {
         }
         log.set_hard_state(hard_state);
         log.appended(work.entries);
+        if let Some((gone, _)) = gone {
+            let first_index = gone.end;
+            log.truncated(first_index);
+            observer.observe(Observed::Truncated { first_index });
+        }
         Ok(done)
     }
 

@@ -167,7 +167,7 @@ fn start_raft(
     let silent = slog::Logger::root(slog::Discard, slog::o!());
     Ok(RawNode::new(
         &raft_config,
-        Log::new(storage.clone(), loaded),
+        Log::new(storage.clone(), loaded, config.snapshot_count),
         &silent,
     )?)
 }

@@ -2,7 +2,7 @@
 
 use super::tables::{
     CLUSTER_KEY, CONF_STATE_KEY, FIRST_INDEX_KEY, FORMAT_KEY, HARD_STATE_KEY, KV, LOG, MEMBER_KEY,
-    META, ROLES, STATE_KEY, TOKENS, USERS,
+    META, PREVIOUS_TERM_KEY, ROLES, STATE_KEY, TOKENS, USERS,
 };
 use super::{Durability, FORMAT, StorageError, Transaction, record};
 use crate::state::{Image, KvRevision, RoleName, UserName};
@@ -37,7 +37,8 @@ pub(crate) struct Loaded {
     pub(crate) first_index: u64,
     /// Last index of the log; `first_index - 1` if it is empty.
     pub(crate) last_index: u64,
-    /// Where each term begins in the log, in order.
+    /// Where each term begins in the log, in order. If the log has been truncated, the entry before its first comes
+    /// first, as if its term began there.
     pub(crate) terms: Vec<(u64, u64)>,
 }
 
@@ -63,7 +64,13 @@ pub(super) fn load(database: &Database, identity: &Identity<'_>) -> Result<Loade
     let meta = MetaTable(store.open_table(META)?);
     check_identity(&meta, identity)?;
     let first_index = meta.number(FIRST_INDEX_KEY)?;
-    let (last_index, terms) = scan_log(&store, first_index)?;
+    if first_index == 0 {
+        return Err(StorageError::corrupt("the log begins at 0"));
+    }
+    let before = (first_index > 1)
+        .then(|| Ok::<_, StorageError>((first_index - 1, meta.number(PREVIOUS_TERM_KEY)?)))
+        .transpose()?;
+    let (last_index, terms) = scan_log(&store, first_index, before)?;
     let loaded = Loaded {
         image: load_image(&store, &meta)?,
         hard_state: meta.raft(HARD_STATE_KEY)?,
@@ -77,6 +84,11 @@ pub(super) fn load(database: &Database, identity: &Identity<'_>) -> Result<Loade
     if applied > commit {
         return Err(StorageError::corrupt(format!(
             "applied up to {applied}, committed up to {commit}"
+        )));
+    }
+    if applied + 1 < first_index {
+        return Err(StorageError::corrupt(format!(
+            "applied up to {applied}, the log begins at {first_index}"
         )));
     }
     if commit > last_index {
@@ -111,9 +123,10 @@ fn check_identity(meta: &MetaTable, identity: &Identity<'_>) -> Result<(), Stora
 fn scan_log(
     store: &ReadTransaction,
     first_index: u64,
+    before: Option<(u64, u64)>,
 ) -> Result<(u64, Vec<(u64, u64)>), StorageError> {
     let mut last_index = first_index - 1;
-    let mut terms: Vec<(u64, u64)> = Vec::new();
+    let mut terms: Vec<(u64, u64)> = before.into_iter().collect();
     for row in store.open_table(LOG)?.iter()? {
         let (index, value) = row?;
         let entry = record::decode_entry(index.value(), value.value())?;

@@ -13,6 +13,7 @@ mod reader;
 mod record;
 mod tables;
 mod transaction;
+mod truncate;
 
 #[cfg(test)]
 mod tests;

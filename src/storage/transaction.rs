@@ -57,7 +57,7 @@ impl Transaction {
     }
 }
 
-type Bytewise<'t, K> = Table<'t, K, &'static [u8]>;
+pub(super) type Bytewise<'t, K> = Table<'t, K, &'static [u8]>;
 
 /// The tables of an open transaction. The busy ones stay open, since opening one costs a look-up.
 pub(crate) struct Tables<'t> {
@@ -148,6 +148,11 @@ impl<'t> Tables<'t> {
         Ok(PendingValues {
             table: kv(&mut self.kv, self.transaction)?,
         })
+    }
+
+    /// The log.
+    pub(super) fn log(&mut self) -> Result<&mut Bytewise<'t, u64>, StorageError> {
+        log(&mut self.log, self.transaction)
     }
 
     fn put_row<'k, K: redb::Key + 'static>(

@@ -2,6 +2,7 @@
 //! bugs that do not exist, steps that wait for each other. Each refusal names the field and says what is allowed.
 
 mod clock;
+mod snapshot;
 mod transaction;
 
 use super::{Client, Fault, FaultKind, Members, Plan, Span, Step, VERSION};
@@ -108,6 +109,7 @@ impl Plan {
         latency("network.latency_ms", self.network.latency_ms)?;
         rate("network.loss", self.network.loss, 0.5)?;
         self.check_drift()?;
+        self.check_snapshots()?;
         self.check_tokens()?;
         let clients = self.clients.iter().map(|client| client.copies.unwrap_or(1));
         let clients = clients.fold(0_u64, u64::saturating_add);

@@ -1,6 +1,8 @@
 //! A simulated cluster, its faults, and a witness that compares what the members apply.
 
-use crate::config::{Config, Member as ConfigMember, TOKEN_LIMITS, TOKEN_TTL};
+use crate::config::{
+    Config, Member as ConfigMember, SNAPSHOT_COUNT, SNAPSHOT_PART_BYTES, TOKEN_LIMITS, TOKEN_TTL,
+};
 use crate::node::{Member, MemberError, Node, NodeError, Outcome};
 use crate::observer::{Observed, Observer};
 use crate::platform::{Clock, Disk, ServeOptions, SimDisk, bind, serve};
@@ -121,6 +123,8 @@ pub(super) fn config(id: u64, size: u64) -> Config {
         token_limits: TOKEN_LIMITS,
         max_txn_ops: 128,
         max_request_bytes: 1 << 20,
+        snapshot_count: SNAPSHOT_COUNT,
+        snapshot_part_bytes: SNAPSHOT_PART_BYTES,
     }
 }
 
