@@ -73,11 +73,17 @@ pub enum Bug {
     /// A login beyond the limit ends the user's newest other token instead of the one that was longest unused. Noticed by
     /// P6 and P7.
     TokenLifetimeC,
+    /// Installing a snapshot leaves what was derived from the users and roles of before. Noticed by P10.
+    PermCacheStaleAfterSnapshotA,
+    /// Installing a snapshot derives nothing, so that only admins may do anything there. Noticed by P10.
+    PermCacheStaleAfterSnapshotB,
+    /// A start does not read whether auth is on, and relies on the log to say so. Noticed by P10, P2 and P9.
+    EnabledFlagLostOnBoot,
 }
 
 impl Bug {
     /// Every switch, in the order of the kill table.
-    pub const ALL: [Bug; 31] = [
+    pub const ALL: [Bug; 34] = [
         Bug::AuthnChangepwToctouA,
         Bug::AuthnChangepwToctouB,
         Bug::AuthnChangepwToctouC,
@@ -109,6 +115,9 @@ impl Bug {
         Bug::TokenLifetimeA,
         Bug::TokenLifetimeB,
         Bug::TokenLifetimeC,
+        Bug::PermCacheStaleAfterSnapshotA,
+        Bug::PermCacheStaleAfterSnapshotB,
+        Bug::EnabledFlagLostOnBoot,
     ];
 
     /// The name on the command line and in reports: `slug` or `slug/x` for a sub-switch.
@@ -145,6 +154,9 @@ impl Bug {
             Bug::TokenLifetimeA => "token-lifetime/a",
             Bug::TokenLifetimeB => "token-lifetime/b",
             Bug::TokenLifetimeC => "token-lifetime/c",
+            Bug::PermCacheStaleAfterSnapshotA => "perm-cache-stale-after-snapshot/a",
+            Bug::PermCacheStaleAfterSnapshotB => "perm-cache-stale-after-snapshot/b",
+            Bug::EnabledFlagLostOnBoot => "enabled-flag-lost-on-boot",
         }
     }
 
@@ -160,14 +172,14 @@ impl Bug {
             // The one that should have made room goes on, and the one that made it is called invalid.
             Bug::TokenLifetimeC => &["P6", "P7"],
             Bug::CredentialChangeKeepsTokensB => &["P6", "P15"],
-            Bug::TokenTableVolatile => &["P7", "P9"],
+            Bug::TokenTableVolatile => &["P7", "P9", "P10"],
             Bug::StaleMemberCheckA => &["P1", "P2", "P3"],
             Bug::StaleMemberCheckB | Bug::CheckAtApiLayerA | Bug::CheckAtApiLayerB => &["P1", "P2"],
             Bug::StaleMemberCheckC => &["P2", "P3", "P6"],
             Bug::AuthRevisionIgnoredA => &["P1", "P6"],
             Bug::AuthRevisionIgnoredB => &["P1"],
             Bug::SerializableNoRecheckA | Bug::SerializableNoRecheckB => &["P4"],
-            Bug::RoleDeleteKeepsCache => &["P2"],
+            Bug::RoleDeleteKeepsCache => &["P2", "P10"],
             Bug::RoleDeleteKeepsMembership => &["P15"],
             Bug::NestedTxnUncheckedA | Bug::NestedTxnUncheckedB => &["P1", "P12"],
             Bug::NestedTxnUncheckedC => &["P12"],
@@ -177,6 +189,8 @@ impl Bug {
             | Bug::RangeMergeEdgesD => &["P14"],
             Bug::RootUnprotected => &["P16"],
             Bug::TokenLifetimeB => &["P17"],
+            Bug::PermCacheStaleAfterSnapshotA | Bug::PermCacheStaleAfterSnapshotB => &["P10"],
+            Bug::EnabledFlagLostOnBoot => &["P1", "P2", "P4", "P9", "P10"],
         }
     }
 

@@ -42,11 +42,13 @@ pub enum Mark {
     AdminRecreatedInFlight,
     /// A login succeeded while less than half of the members were without power, all the time.
     MinorityDownWithLogins,
+    /// A member installed a snapshot.
+    SnapshotInstalled,
 }
 
 impl Mark {
     /// Every mark, in the order of the coverage table.
-    pub const ALL: [Mark; 13] = [
+    pub const ALL: [Mark; 14] = [
         Mark::LoginRepeated,
         Mark::OldRevisionOnWrite,
         Mark::OldRevisionOnRead,
@@ -60,6 +62,7 @@ impl Mark {
         Mark::TwoAuthChangesAtOnce,
         Mark::AdminRecreatedInFlight,
         Mark::MinorityDownWithLogins,
+        Mark::SnapshotInstalled,
     ];
 
     /// The name in plans and reports.
@@ -78,6 +81,7 @@ impl Mark {
             Mark::TwoAuthChangesAtOnce => "two-auth-changes-at-once",
             Mark::AdminRecreatedInFlight => "admin-recreated-in-flight",
             Mark::MinorityDownWithLogins => "minority-down-with-logins",
+            Mark::SnapshotInstalled => "snapshot-installed",
         }
     }
 }

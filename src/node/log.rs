@@ -3,9 +3,10 @@
 //! raft-rs turns an error from its storage into a panic. So a failing store is noted here and raft is given an answer that
 //! changes nothing; the event loop looks at [`Log::take_failure`] before it acts on anything raft says next, and stops.
 
+use super::snapshot_offers::Offers;
 use crate::storage::{Loaded, Storage, StorageError};
 use protobuf::Message as _;
-use raft::eraftpb::{ConfState, Entry, HardState, Snapshot};
+use raft::eraftpb::{ConfState, Entry, HardState, Snapshot, SnapshotMetadata};
 use raft::{GetEntriesContext, RaftState};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -37,11 +38,18 @@ pub(super) struct Log {
     tail: Tail,
     /// Applied entries after which the log is truncated.
     snapshot_count: u64,
+    /// Snapshots for members that need what is gone.
+    offers: RefCell<Offers>,
     failure: RefCell<Option<StorageError>>,
 }
 
 impl Log {
-    pub(super) fn new(storage: Storage, loaded: &Loaded, snapshot_count: u64) -> Log {
+    pub(super) fn new(
+        storage: Storage,
+        loaded: &Loaded,
+        snapshot_count: u64,
+        offers: Offers,
+    ) -> Log {
         Log {
             storage,
             hard_state: loaded.hard_state.clone(),
@@ -51,6 +59,7 @@ impl Log {
             terms: loaded.terms.clone(),
             tail: Tail::default(),
             snapshot_count,
+            offers: RefCell::new(offers),
             failure: RefCell::new(None),
         }
     }
@@ -108,7 +117,13 @@ impl Log {
             return None;
         }
         let kept = CATCH_UP_ENTRIES_MAX.min(self.snapshot_count / 2);
-        let first = (applied + 1 - kept).min(self.first_index + TRUNCATED_ENTRIES_MAX);
+        let offered = self.offers.borrow().lowest_index().unwrap_or(u64::MAX);
+        let first = (applied + 1 - kept)
+            .min(self.first_index + TRUNCATED_ENTRIES_MAX)
+            .min(offered.saturating_add(1));
+        if first <= self.first_index {
+            return None;
+        }
         let term = self
             .term_at(first - 1)
             .expect("what has been applied is in the log");
@@ -129,6 +144,20 @@ impl Log {
             .partition_point(|(start, _)| *start < first_index);
         self.terms.drain(..covering.saturating_sub(1));
         self.tail.forget_before(first_index);
+    }
+
+    /// The snapshots that are offered to other members.
+    pub(super) fn offers(&mut self) -> &mut Offers {
+        self.offers.get_mut()
+    }
+
+    /// Takes note that the state of `snapshot` has been installed in place of all entries.
+    pub(super) fn installed(&mut self, snapshot: &SnapshotMetadata) {
+        self.first_index = snapshot.index + 1;
+        self.last_index = snapshot.index;
+        self.terms = vec![(snapshot.index, snapshot.term)];
+        self.tail = Tail::default();
+        self.conf_state = snapshot.get_conf_state().clone();
     }
 
     /// The term of an entry of the log, or of the one before its first; `None` outside of that.
@@ -214,9 +243,15 @@ impl raft::Storage for Log {
         Ok(self.last_index)
     }
 
-    fn snapshot(&self, _request_index: u64, _to: u64) -> raft::Result<Snapshot> {
-        // The log is never compacted, so every follower can be served from it.
-        Err(raft::StorageError::SnapshotTemporarilyUnavailable.into())
+    fn snapshot(&self, _request_index: u64, to: u64) -> raft::Result<Snapshot> {
+        let mut offers = self.offers.borrow_mut();
+        match offers.announce(to, &self.storage, self.first_index) {
+            Ok(snapshot) => Ok(snapshot),
+            Err(failure) => {
+                *self.failure.borrow_mut() = Some(failure);
+                Err(raft::StorageError::SnapshotTemporarilyUnavailable.into())
+            }
+        }
     }
 }
 
@@ -304,7 +339,7 @@ mod tests {
             voters: &[1],
         };
         let (storage, loaded) = Storage::open(InMemoryBackend::new(), &identity, 1 << 20).unwrap();
-        Log::new(storage, &loaded, 10)
+        Log::new(storage, &loaded, 10, Offers::new(7, 1 << 20))
     }
 
     fn append(log: &mut Log, new: Vec<Entry>) {

@@ -5,11 +5,12 @@ use super::tables::{
     META, PREVIOUS_TERM_KEY, ROLES, STATE_KEY, TOKENS, USERS,
 };
 use super::{Durability, FORMAT, StorageError, Transaction, record};
-use crate::state::{Image, KvRevision, RoleName, UserName};
+use crate::state::{Image, KvRevision, Meta, RoleName, UserName};
 use bytes::Bytes;
 use raft::eraftpb::{ConfState, HardState};
 use redb::{
-    Database, ReadOnlyTable, ReadTransaction, ReadableDatabase as _, ReadableTable as _, TableError,
+    Database, ReadOnlyTable, ReadTransaction, ReadableDatabase as _, ReadableTable,
+    TableDefinition, TableError, WriteTransaction,
 };
 use std::collections::BTreeMap;
 
@@ -72,7 +73,7 @@ pub(super) fn load(database: &Database, identity: &Identity<'_>) -> Result<Loade
         .transpose()?;
     let (last_index, terms) = scan_log(&store, first_index, before)?;
     let loaded = Loaded {
-        image: load_image(&store, &meta)?,
+        image: stored_image(&store)?,
         hard_state: meta.raft(HARD_STATE_KEY)?,
         conf_state: meta.raft(CONF_STATE_KEY)?,
         first_index,
@@ -151,39 +152,71 @@ fn scan_log(
     Ok((last_index, terms))
 }
 
-fn load_image(store: &ReadTransaction, meta: &MetaTable) -> Result<Image, StorageError> {
-    let state = meta.row(STATE_KEY)?;
+/// The replicated state of a store.
+pub(super) fn stored_image(store: &ReadTransaction) -> Result<Image, StorageError> {
+    let state = MetaTable(store.open_table(META)?).row(STATE_KEY)?;
+    load_image(store, record::decode_meta(&state)?)
+}
+
+/// A transaction in which tables can be read.
+pub(super) trait Opens {
+    fn open<K: redb::Key + 'static>(
+        &self,
+        table: TableDefinition<'_, K, &'static [u8]>,
+    ) -> Result<impl ReadableTable<K, &'static [u8]>, TableError>;
+}
+
+impl Opens for ReadTransaction {
+    fn open<K: redb::Key + 'static>(
+        &self,
+        table: TableDefinition<'_, K, &'static [u8]>,
+    ) -> Result<impl ReadableTable<K, &'static [u8]>, TableError> {
+        self.open_table(table)
+    }
+}
+
+impl Opens for WriteTransaction {
+    fn open<K: redb::Key + 'static>(
+        &self,
+        table: TableDefinition<'_, K, &'static [u8]>,
+    ) -> Result<impl ReadableTable<K, &'static [u8]>, TableError> {
+        self.open_table(table)
+    }
+}
+
+/// The replicated state whose small things are `meta`.
+pub(super) fn load_image(store: &impl Opens, meta: Meta) -> Result<Image, StorageError> {
     let mut image = Image {
-        meta: record::decode_meta(&state)?,
+        meta,
         ..Image::default()
     };
-    for row in store.open_table(USERS)?.iter()? {
+    for row in store.open(USERS)?.iter()? {
         let (name, user) = row?;
         image.users.insert(
             UserName::from(name.value()),
             record::decode_user(user.value())?,
         );
     }
-    for row in store.open_table(ROLES)?.iter()? {
+    for row in store.open(ROLES)?.iter()? {
         let (name, role) = row?;
         image.roles.insert(
             RoleName::from(name.value()),
             record::decode_role(role.value())?,
         );
     }
-    for row in store.open_table(TOKENS)?.iter()? {
+    for row in store.open(TOKENS)?.iter()? {
         let (key, token) = row?;
         let key = record::decode_token_key(key.value())?;
         image
             .tokens
             .insert(key, record::decode_token(token.value())?);
     }
-    image.history = load_history(&store.open_table(KV)?)?;
+    image.history = load_history(&store.open(KV)?)?;
     Ok(image)
 }
 
 fn load_history(
-    kv: &ReadOnlyTable<(i64, i64), &'static [u8]>,
+    kv: &impl ReadableTable<(i64, i64), &'static [u8]>,
 ) -> Result<BTreeMap<KvRevision, crate::state::KvRecord>, StorageError> {
     let mut history = BTreeMap::new();
     for row in kv.iter()? {

@@ -11,6 +11,8 @@ mod measured;
 mod permission;
 mod reader;
 mod record;
+mod snapshot;
+mod staging;
 mod tables;
 mod transaction;
 mod truncate;
@@ -23,8 +25,10 @@ pub use reader::Reader;
 
 pub(crate) use load::{Identity, Loaded};
 pub(crate) use permission::{permission_from_pb, permission_to_pb};
+pub(crate) use snapshot::{Place, Row, RowTable, Snapshot};
 pub(crate) use transaction::{Durability, Tables, Transaction};
 
+use crate::state::Image;
 use measured::Measured;
 use protobuf::Message as _;
 use raft::eraftpb::Entry;
@@ -79,6 +83,7 @@ impl Storage {
             load::create(&database, identity)?;
         }
         let loaded = load::load(&database, identity)?;
+        staging::clear(&database)?;
         Ok((
             Storage {
                 database: Arc::new(database),
@@ -139,6 +144,14 @@ impl Storage {
             )));
         }
         Ok(entries)
+    }
+
+    /// The replicated state as it is stored now.
+    ///
+    /// # Errors
+    /// [`StorageError`].
+    pub(crate) fn image(&self) -> Result<Image, StorageError> {
+        load::stored_image(&self.database.begin_read()?)
     }
 
     /// Size of the store, bytes.

@@ -61,10 +61,10 @@ pub(super) type Bytewise<'t, K> = Table<'t, K, &'static [u8]>;
 
 /// The tables of an open transaction. The busy ones stay open, since opening one costs a look-up.
 pub(crate) struct Tables<'t> {
-    transaction: &'t WriteTransaction,
-    meta: Option<Bytewise<'t, &'static str>>,
-    log: Option<Bytewise<'t, u64>>,
-    kv: Option<Bytewise<'t, (i64, i64)>>,
+    pub(super) transaction: &'t WriteTransaction,
+    pub(super) meta: Option<Bytewise<'t, &'static str>>,
+    pub(super) log: Option<Bytewise<'t, u64>>,
+    pub(super) kv: Option<Bytewise<'t, (i64, i64)>>,
 }
 
 impl<'t> Tables<'t> {
