@@ -5,7 +5,8 @@
 use clap::builder::RangedU64ValueParser;
 use clap::{Parser, ValueEnum};
 use gatehouse::config::{
-    Config, Member, TOKEN_LIMITS, TOKEN_TTL, TOKEN_TTL_HEARTBEATS_MIN, cluster_id,
+    Config, Member, SNAPSHOT_COUNT, SNAPSHOT_PART_BYTES, TOKEN_LIMITS, TOKEN_TTL,
+    TOKEN_TTL_HEARTBEATS_MIN, cluster_id,
 };
 use gatehouse::state::TokenKind;
 use std::fmt;
@@ -25,6 +26,9 @@ const REQUEST_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Largest `--max-txn-ops`: a transaction holds up every member for as long as it is applied.
 const TXN_OPS_MAX: u64 = 65_536;
+
+/// Largest `--snapshot-count`: a start reads the whole log.
+const SNAPSHOT_COUNT_MAX: u64 = 100_000_000;
 
 /// Members of one cluster: raft sends every entry to each of them.
 const MEMBERS_MAX: usize = 9;
@@ -133,6 +137,11 @@ pub(crate) struct Args {
     #[arg(long, env = "ETCD_MAX_REQUEST_BYTES", value_name = "BYTES", default_value_t = 1_572_864,
           value_parser = RangedU64ValueParser::<usize>::new().range(1024..=REQUEST_BYTES_MAX))]
     max_request_bytes: usize,
+
+    /// Applied entries after which the log loses its beginning; a member that needs what is gone gets the state instead.
+    #[arg(long, env = "ETCD_SNAPSHOT_COUNT", value_name = "COUNT", default_value_t = SNAPSHOT_COUNT,
+          value_parser = clap::value_parser!(u64).range(1..=SNAPSHOT_COUNT_MAX))]
+    snapshot_count: u64,
 
     /// Least severe messages to log, on standard error.
     #[arg(long, env = "ETCD_LOG_LEVEL", default_value = "info")]
@@ -246,6 +255,8 @@ impl Args {
             token_limits: TOKEN_LIMITS,
             max_txn_ops: self.max_txn_ops,
             max_request_bytes: self.max_request_bytes,
+            snapshot_count: self.snapshot_count,
+            snapshot_part_bytes: SNAPSHOT_PART_BYTES,
         };
         let data_dir = self
             .data_dir
@@ -415,183 +426,4 @@ impl FromStr for NamedUrl {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(flags: &str) -> Result<Settings, String> {
-        let words = std::iter::once("gatehouse").chain(flags.split_whitespace());
-        let args = Args::try_parse_from(words).map_err(|error| error.to_string())?;
-        args.settings(2).map_err(|error| error.to_string())
-    }
-
-    /// The first line of the message, which is the one that counts.
-    fn refusal(flags: &str) -> String {
-        let message = parse(flags).expect_err(flags);
-        message
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .trim_start_matches("error: ")
-            .to_owned()
-    }
-
-    #[test]
-    fn the_flags_are_consistent() {
-        use clap::CommandFactory;
-        Args::command().debug_assert();
-    }
-
-    #[test]
-    fn without_flags_etcds_defaults_hold() {
-        let settings = parse("").unwrap();
-        let Config {
-            members,
-            listen_client,
-            listen_peer,
-            election,
-            ..
-        } = &settings.config;
-        assert_eq!(settings.data_dir, PathBuf::from("default.etcd"));
-        assert_eq!(*listen_client, ["127.0.0.1:2379".parse().unwrap()]);
-        assert_eq!(*listen_peer, ["127.0.0.1:2380".parse().unwrap()]);
-        assert_eq!(
-            *members,
-            [Member::new("default", "localhost:2380", "etcd-cluster")]
-        );
-        assert_eq!(settings.config.member_id, members[0].id);
-        assert_eq!(*election, Duration::from_secs(1));
-        assert_eq!(settings.config.bcrypt_cost, 10);
-        assert_eq!(settings.config.token_ttl, Duration::from_secs(300));
-        assert_eq!(settings.config.max_txn_ops, 128);
-        assert_eq!(settings.config.max_request_bytes, 1_572_864);
-    }
-
-    #[test]
-    fn members_agree_on_the_cluster_whatever_the_order() {
-        let one = parse(
-            "--name=a --initial-advertise-peer-urls=http://h:1 --initial-cluster a=http://h:1,b=http://h:2",
-        );
-        let two = parse(
-            "--name=b --initial-advertise-peer-urls=http://h:2 --initial-cluster b=http://h:2,a=http://h:1",
-        );
-        let (one, two) = (one.unwrap().config, two.unwrap().config);
-        assert_eq!(one.members, two.members);
-        assert_eq!(one.cluster_id, two.cluster_id);
-        assert_ne!(one.member_id, two.member_id);
-        assert!(one.members.is_sorted_by_key(|member| member.id));
-    }
-
-    #[track_caller]
-    fn check_refusals(rows: &[(&str, &str)]) {
-        for (flags, expected) in rows {
-            assert_eq!(refusal(flags), *expected, "{flags}");
-        }
-    }
-
-    #[test]
-    fn a_refusal_names_the_flag_the_value_and_the_reason() {
-        check_refusals(&[
-            (
-                "--initial-cluster-state=existing",
-                "invalid value 'existing' for '--initial-cluster-state': \
-                 joining a running cluster is not supported yet, only 'new' is",
-            ),
-            (
-                "--election-timeout 400",
-                "invalid value '400' for '--election-timeout': \
-                 must be at least five times --heartbeat-interval, 100 ms",
-            ),
-            (
-                "--listen-client-urls http://localhost:1",
-                "invalid value 'http://localhost:1' for '--listen-client-urls': \
-                 --advertise-client-urls is required when this is given",
-            ),
-            (
-                "--listen-peer-urls http://example.com:1",
-                "invalid value 'http://example.com:1' for '--listen-peer-urls': \
-                 the host must be an IP address or localhost",
-            ),
-            (
-                "--initial-cluster default=http://localhost:9",
-                "invalid value 'http://localhost:2380' for '--initial-advertise-peer-urls': \
-                 --initial-cluster says http://localhost:9 for member 'default'",
-            ),
-            (
-                "--initial-cluster other=http://localhost:9",
-                "invalid value 'other=http://localhost:9' for '--initial-cluster': \
-                 this member, --name 'default', is not in it",
-            ),
-            (
-                "--initial-cluster default=http://h:1,default=http://h:2",
-                "invalid value 'default=http://h:1,default=http://h:2' for '--initial-cluster': \
-                 the name 'default' appears twice",
-            ),
-            (
-                "--initial-cluster default=http://h:1,other=http://h:1",
-                "invalid value 'default=http://h:1,other=http://h:1' for '--initial-cluster': \
-                 the URL http://h:1 appears twice",
-            ),
-            (
-                "--initial-cluster http://h:1",
-                "invalid value 'http://h:1' for '--initial-cluster <MEMBERS>': must be name=http://host:port",
-            ),
-            (
-                "--bcrypt-cost=3",
-                "invalid value '3' for '--bcrypt-cost <4..31>': 3 is not in 4..=31",
-            ),
-            (
-                "--auth-token-ttl 1 --heartbeat-interval 101",
-                "invalid value '1' for '--auth-token-ttl': \
-                 must be at least ten times --heartbeat-interval, 101 ms",
-            ),
-            (
-                "--auth-token=jwt",
-                "invalid value 'jwt' for '--auth-token <AUTH_TOKEN>'",
-            ),
-            ("--auto-tls", "unexpected argument '--auto-tls' found"),
-            (
-                "--name ../elsewhere",
-                "invalid value '../elsewhere' for '--name': \
-                 must not be empty, and no '/', '\\', ',', '=' or control character may stand in it",
-            ),
-            (
-                "--name=",
-                "invalid value '' for '--name': \
-                 must not be empty, and no '/', '\\', ',', '=' or control character may stand in it",
-            ),
-        ]);
-    }
-
-    #[test]
-    fn only_plain_http_urls_with_a_port_are_taken() {
-        check_refusals(&[
-            (
-                "--listen-peer-urls https://localhost:1",
-                "invalid value 'https://localhost:1' for '--listen-peer-urls <URLS>': \
-                 must start with http:// (TLS and sockets by path are not supported yet)",
-            ),
-            (
-                "--listen-peer-urls http://localhost",
-                "invalid value 'http://localhost' for '--listen-peer-urls <URLS>': \
-                 must name a port, as http://host:port",
-            ),
-            (
-                "--listen-peer-urls http://localhost:0",
-                "invalid value 'http://localhost:0' for '--listen-peer-urls <URLS>': \
-                 the port must be a number from 1 to 65535",
-            ),
-        ]);
-    }
-
-    #[test]
-    fn addresses_are_read_as_written() {
-        let settings = parse(
-            "--listen-client-urls http://[::1]:1,http://0.0.0.0:2 --advertise-client-urls http://me.example:1/",
-        );
-        let listen = settings.unwrap().config.listen_client;
-        assert_eq!(
-            listen,
-            ["[::1]:1".parse().unwrap(), "0.0.0.0:2".parse().unwrap()]
-        );
-    }
-}
+mod tests;

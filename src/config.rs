@@ -17,6 +17,12 @@ pub const TOKEN_LIMITS: TokenLimits = TokenLimits {
     total: 200_000,
 };
 
+/// Applied entries after which the log is truncated: the default of etcd's `--snapshot-count` since 3.6.
+pub const SNAPSHOT_COUNT: u64 = 10_000;
+
+/// Size at which a part of a snapshot ends, bytes: members hear from their leader in between.
+pub const SNAPSHOT_PART_BYTES: usize = 1 << 20;
+
 /// One member of the static cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
@@ -104,6 +110,10 @@ pub struct Config {
     pub max_txn_ops: usize,
     /// Largest request, bytes.
     pub max_request_bytes: usize,
+    /// Applied entries after which the log is truncated, at least 1. Members may differ.
+    pub snapshot_count: u64,
+    /// Size at which a part of a snapshot ends, bytes; a single row may be larger. Simulations make small ones.
+    pub snapshot_part_bytes: usize,
 }
 
 impl Config {

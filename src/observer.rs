@@ -44,6 +44,30 @@ pub enum Observed<'a> {
         /// The state after it.
         meta: Meta,
     },
+    /// The log lost its beginning.
+    Truncated {
+        /// Index of its first entry now; all before it have been applied.
+        first_index: u64,
+    },
+    /// A snapshot has been handed to another member, or that needs it no more.
+    SnapshotSent {
+        /// To which.
+        to: u64,
+        /// The snapshot's applied index.
+        index: u64,
+    },
+    /// The state of a snapshot is in the place of the member's own: durable, not yet visible.
+    Installed {
+        /// The state.
+        meta: Meta,
+    },
+    /// What the member derives from the stored state was compared with what a start would derive from it.
+    Compared {
+        /// The applied index.
+        index: u64,
+        /// Whether they are the same.
+        equal: bool,
+    },
     /// The view of this index became visible to readers.
     Published {
         /// The applied index.

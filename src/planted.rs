@@ -79,11 +79,17 @@ pub enum Bug {
     ConflictingTailKept,
     /// The applied index is not stored with auth changes, which a member then applies again after a crash. Noticed by P9.
     AuthIndexNotAtomic,
+    /// Installing a snapshot leaves what was derived from the users and roles of before. Noticed by P10.
+    PermCacheStaleAfterSnapshotA,
+    /// Installing a snapshot derives nothing, so that only admins may do anything there. Noticed by P10.
+    PermCacheStaleAfterSnapshotB,
+    /// A start does not read whether auth is on, and relies on the log to say so. Noticed by P10, P2 and P9.
+    EnabledFlagLostOnBoot,
 }
 
 impl Bug {
     /// Every switch, in the order of the kill table.
-    pub const ALL: [Bug; 34] = [
+    pub const ALL: [Bug; 37] = [
         Bug::AuthnChangepwToctouA,
         Bug::AuthnChangepwToctouB,
         Bug::AuthnChangepwToctouC,
@@ -118,6 +124,9 @@ impl Bug {
         Bug::CommitSkipsSync,
         Bug::ConflictingTailKept,
         Bug::AuthIndexNotAtomic,
+        Bug::PermCacheStaleAfterSnapshotA,
+        Bug::PermCacheStaleAfterSnapshotB,
+        Bug::EnabledFlagLostOnBoot,
     ];
 
     /// The name on the command line and in reports: `slug` or `slug/x` for a sub-switch.
@@ -157,6 +166,9 @@ impl Bug {
             Bug::CommitSkipsSync => "commit-skips-sync",
             Bug::ConflictingTailKept => "conflicting-tail-kept",
             Bug::AuthIndexNotAtomic => "auth-index-not-atomic",
+            Bug::PermCacheStaleAfterSnapshotA => "perm-cache-stale-after-snapshot/a",
+            Bug::PermCacheStaleAfterSnapshotB => "perm-cache-stale-after-snapshot/b",
+            Bug::EnabledFlagLostOnBoot => "enabled-flag-lost-on-boot",
         }
     }
 
@@ -172,14 +184,14 @@ impl Bug {
             // The one that should have made room goes on, and the one that made it is called invalid.
             Bug::TokenLifetimeC => &["P6", "P7"],
             Bug::CredentialChangeKeepsTokensB => &["P6", "P15"],
-            Bug::TokenTableVolatile => &["P7", "P9"],
+            Bug::TokenTableVolatile => &["P7", "P9", "P10"],
             Bug::StaleMemberCheckA => &["P1", "P2", "P3"],
             Bug::StaleMemberCheckB | Bug::CheckAtApiLayerA | Bug::CheckAtApiLayerB => &["P1", "P2"],
             Bug::StaleMemberCheckC => &["P2", "P3", "P6"],
             Bug::AuthRevisionIgnoredA => &["P1", "P6"],
             Bug::AuthRevisionIgnoredB => &["P1"],
             Bug::SerializableNoRecheckA | Bug::SerializableNoRecheckB => &["P4"],
-            Bug::RoleDeleteKeepsCache => &["P2"],
+            Bug::RoleDeleteKeepsCache => &["P2", "P10"],
             Bug::RoleDeleteKeepsMembership => &["P15"],
             Bug::NestedTxnUncheckedA | Bug::NestedTxnUncheckedB => &["P1", "P12"],
             Bug::NestedTxnUncheckedC => &["P12"],
@@ -191,6 +203,8 @@ impl Bug {
             Bug::TokenLifetimeB => &["P17"],
             Bug::CommitSkipsSync | Bug::ConflictingTailKept => &["P11"],
             Bug::AuthIndexNotAtomic => &["P9", "P11"],
+            Bug::PermCacheStaleAfterSnapshotA | Bug::PermCacheStaleAfterSnapshotB => &["P10"],
+            Bug::EnabledFlagLostOnBoot => &["P1", "P2", "P4", "P9", "P10"],
         }
     }
 

@@ -158,7 +158,9 @@ async fn announce(node: Node) {
 #[cfg(madsim)]
 mod tests {
     use super::*;
-    use crate::config::{Member as ConfigMember, TOKEN_LIMITS, TOKEN_TTL};
+    use crate::config::{
+        Member as ConfigMember, SNAPSHOT_COUNT, SNAPSHOT_PART_BYTES, TOKEN_LIMITS, TOKEN_TTL,
+    };
     use crate::observer::Unobserved;
     use crate::pb::etcdserverpb::kv_client::KvClient;
     use crate::pb::etcdserverpb::maintenance_client::MaintenanceClient;
@@ -193,6 +195,8 @@ mod tests {
             token_limits: TOKEN_LIMITS,
             max_txn_ops: 128,
             max_request_bytes: 1 << 20,
+            snapshot_count: SNAPSHOT_COUNT,
+            snapshot_part_bytes: SNAPSHOT_PART_BYTES,
         }
     }
 

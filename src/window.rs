@@ -15,16 +15,19 @@ pub enum Window {
     CheckToRead,
     /// Member: a batch is durable, its view is not yet published.
     CommitToPublish,
+    /// Leader: a part of a snapshot has been taken, the next one is not yet sent.
+    SnapshotPartToNext,
 }
 
 impl Window {
     /// Every window, in the order of the coverage table.
-    pub const ALL: [Window; 5] = [
+    pub const ALL: [Window; 6] = [
         Window::PasswordCheckedToProposed,
         Window::TokenResolvedToProposed,
         Window::ReadIndexToCheck,
         Window::CheckToRead,
         Window::CommitToPublish,
+        Window::SnapshotPartToNext,
     ];
 
     /// The name in plans and reports.
@@ -35,6 +38,7 @@ impl Window {
             Window::ReadIndexToCheck => "read-index-to-check",
             Window::CheckToRead => "check-to-read",
             Window::CommitToPublish => "commit-to-publish",
+            Window::SnapshotPartToNext => "snapshot-part-to-next",
         }
     }
 }

@@ -387,5 +387,7 @@ fn config(plan: &Plan, member: u64) -> Config {
         },
         max_txn_ops: TXN_OPS_MAX,
         max_request_bytes: REQUEST_BYTES_MAX,
+        snapshot_count: plan.cluster.snapshot_count,
+        snapshot_part_bytes: plan.cluster.snapshot_part_bytes,
     }
 }

@@ -130,6 +130,34 @@ pub enum What {
         /// Applied index on disk.
         index: u64,
     },
+    /// A member's log lost its beginning.
+    Truncated {
+        /// The member.
+        member: u64,
+        /// Index of its log's first entry now; all before it have been applied there.
+        first_index: u64,
+    },
+    /// A member, as leader, has handed a snapshot to another one.
+    SnapshotSent {
+        /// The sender.
+        member: u64,
+        /// The receiver.
+        to: u64,
+        /// Applied index of the snapshot's state.
+        index: u64,
+    },
+    /// A member has put the state of a snapshot in the place of its own, without applying what lies between.
+    Installed(Box<Installed>),
+    /// A member compared everything that it derives from the stored state with what a start would derive from it: after
+    /// each start and install, and when a probe asks.
+    Compared {
+        /// The member.
+        member: u64,
+        /// Its applied index.
+        index: u64,
+        /// Whether they are the same.
+        equal: bool,
+    },
     /// A member became leader, or stopped being it.
     Role {
         /// The member.
@@ -191,6 +219,25 @@ pub struct Applied {
     /// For `token-refresh` and `token-expire`: the tokens that the entry names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tokens: Vec<TokenNote>,
+}
+
+/// The state of a snapshot as one member installed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Installed {
+    /// The member.
+    pub member: u64,
+    /// Applied index of the state.
+    pub index: u64,
+    /// Term of the entry at that index.
+    pub term: u64,
+    /// Auth revision.
+    pub auth_revision: u64,
+    /// Whether auth is on.
+    pub auth_enabled: bool,
+    /// Key-value revision.
+    pub kv_revision: i64,
+    /// Running hash over every entry up to the index.
+    pub digest: u64,
 }
 
 /// A token as an entry of the cluster's own names it.

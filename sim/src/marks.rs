@@ -48,11 +48,13 @@ pub enum Mark {
     PowerCutInCommit,
     /// A member stopped because its disk failed.
     StoppedForDisk,
+    /// A member installed a snapshot.
+    SnapshotInstalled,
 }
 
 impl Mark {
     /// Every mark, in the order of the coverage table.
-    pub const ALL: [Mark; 16] = [
+    pub const ALL: [Mark; 17] = [
         Mark::LoginRepeated,
         Mark::OldRevisionOnWrite,
         Mark::OldRevisionOnRead,
@@ -69,6 +71,7 @@ impl Mark {
         Mark::ConflictingTailRemoved,
         Mark::PowerCutInCommit,
         Mark::StoppedForDisk,
+        Mark::SnapshotInstalled,
     ];
 
     /// The name in plans and reports.
@@ -90,6 +93,7 @@ impl Mark {
             Mark::ConflictingTailRemoved => "conflicting-tail-removed",
             Mark::PowerCutInCommit => "power-cut-in-commit",
             Mark::StoppedForDisk => "stopped-for-disk",
+            Mark::SnapshotInstalled => "snapshot-installed",
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Writes the history of a run while it happens: what clients do, what members report, what faults strike. It also
 //! feeds the trace hash, and knows who leads. It never waits and never draws: recording must not change a run.
 
-use crate::history::{Applied, Event, History, Op, Outcome, TokenNote, What};
+use crate::history::{Applied, Event, History, Installed, Op, Outcome, TokenNote, What};
 use crate::stop::Stop;
 use crate::text::Text;
 use crate::trace::Trace;
@@ -210,6 +210,27 @@ impl Observer for Watch {
             }
             Observed::TailRemoved { first, last } => record.push(What::Fault {
                 what: format!("n{member} removed the log's entries {first} to {last}"),
+            }),
+            Observed::Truncated { first_index } => record.push(What::Truncated {
+                member,
+                first_index,
+            }),
+            Observed::SnapshotSent { to, index } => {
+                record.push(What::SnapshotSent { member, to, index });
+            }
+            Observed::Installed { meta } => record.push(What::Installed(Box::new(Installed {
+                member,
+                index: meta.applied_index,
+                term: meta.applied_term,
+                auth_revision: meta.auth_revision,
+                auth_enabled: meta.auth_enabled,
+                kv_revision: meta.kv_revision,
+                digest: meta.digest,
+            }))),
+            Observed::Compared { index, equal } => record.push(What::Compared {
+                member,
+                index,
+                equal,
             }),
             Observed::Published { index } => {
                 let (elapsed, messages) = moment();

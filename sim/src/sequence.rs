@@ -106,9 +106,13 @@ impl Sequence {
             | What::Proposed { member, .. }
             | What::Served { member, .. }
             | What::Started { member, .. }
+            | What::Truncated { member, .. }
+            | What::SnapshotSent { member, .. }
+            | What::Compared { member, .. }
             | What::Role { member, .. }
             | What::Probe { member, .. } => *member,
             What::Applied(applied) => applied.member,
+            What::Installed(installed) => installed.member,
             What::Return { .. } | What::Fault { .. } | What::Healed => return Ok(()),
         };
         let members = self.members;

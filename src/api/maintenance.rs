@@ -72,6 +72,8 @@ impl Api {
         let Resolved { caller, view } = self.resolve(call, view).await?;
         self.served(call, &view);
         view.state.check_admin(&caller)?;
+        #[cfg(madsim)]
+        self.node.compare_derived();
         let hash = view.state.kv_hash(message.revision, &view.values)?;
         let meta = view.state.meta();
         let hash_revision = if message.revision <= 0 {

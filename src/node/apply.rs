@@ -8,13 +8,15 @@ use super::proposals::Proposals;
 use crate::observer::{Observed, Observer};
 use crate::planted::{Bug, planted};
 use crate::platform::{Disk, blocking};
-use crate::state::State;
+use crate::state::{Image, State};
 use crate::storage::{Commits, Durability, Storage, Tables};
-use raft::eraftpb::{Entry, EntryType, HardState};
+use raft::eraftpb::{Entry, EntryType, HardState, SnapshotMetadata};
 use tokio::sync::oneshot;
 
 /// What of a ready belongs into the store.
 pub(super) struct Work {
+    /// A snapshot that has been staged, to be installed before anything else.
+    pub(super) snapshot: Option<SnapshotMetadata>,
     /// To be appended to the log.
     pub(super) entries: Vec<Entry>,
     /// Raft's new hard state.
@@ -28,7 +30,7 @@ pub(super) struct Work {
 /// Answers that become true once the view has been published.
 #[derive(Default)]
 pub(super) struct Done {
-    /// Whether anything was applied.
+    /// Whether anything was applied, or installed.
     pub(super) applied: bool,
     /// Whether an entry of a later term than before was applied.
     pub(super) term_began: bool,
@@ -61,17 +63,26 @@ impl Applier {
             // After a restart raft refuses to have applied more than was committed.
             hard_state.commit = hard_state.commit.max(last.index);
         }
+        if let Some(snapshot) = &work.snapshot {
+            hard_state.commit = hard_state.commit.max(snapshot.index);
+        }
         if work.durability == Durability::Deferred && work.committed.is_empty() {
             // Only the commit index moved. It is worth nothing without the entries that it lets apply.
             log.set_hard_state(hard_state);
             return Ok(Done::default());
         }
         let transaction = self.storage.begin(work.durability)?;
+        let mut image = None;
         let log_end = log.stored_last_index();
-        let (done, left_over) = {
+        let (mut done, left_over, gone) = {
             let mut tables = transaction.tables();
+            let mut last_index = log_end;
+            if let Some(snapshot) = &work.snapshot {
+                image = Some(blocking(|| tables.install(snapshot))?);
+                last_index = snapshot.index;
+            }
             tables.put_hard_state(&hard_state)?;
-            let left_over = tables.append(&work.entries, log_end)?;
+            let left_over = tables.append(&work.entries, last_index)?;
             let stored_index = self.state.meta().applied_index;
             let done = self.apply(&work.committed, &mut tables, proposals, observer)?;
             if done.applied {
@@ -81,7 +92,11 @@ impl Applier {
                 }
                 tables.put_state(&meta)?;
             }
-            (done, left_over)
+            let gone = log.truncatable(self.state.meta().applied_index);
+            if let Some((gone, term)) = &gone {
+                tables.truncate(gone.clone(), *term)?;
+            }
+            (done, left_over, gone)
         };
         let number = blocking(|| transaction.commit())?;
         if let Some(first) = left_over {
@@ -93,8 +108,49 @@ impl Applier {
             self.commits.note(number).map_err(MemberError::Disk)?;
         }
         log.set_hard_state(hard_state);
+        if let (Some(snapshot), Some(image)) = (work.snapshot, image) {
+            log.installed(&snapshot);
+            proposals.overtaken();
+            self.restore(image, observer)?;
+            done.applied = true;
+            done.term_began = true;
+        }
         log.appended(work.entries);
+        if let Some((gone, _)) = gone {
+            let first_index = gone.end;
+            log.truncated(first_index);
+            observer.observe(Observed::Truncated { first_index });
+        }
         Ok(done)
+    }
+
+    /// Puts the state that has been installed in the store in the place of the one in memory.
+    fn restore(&mut self, image: Image, observer: &dyn Observer) -> Result<(), MemberError> {
+        let installed = State::restore(image);
+        let before = std::mem::replace(&mut self.state, installed);
+        if planted(Bug::PermCacheStaleAfterSnapshotA) {
+            self.state.keep_rights_of(&before);
+        }
+        if planted(Bug::PermCacheStaleAfterSnapshotB) {
+            self.state.forget_rights();
+        }
+        let meta = self.state.meta();
+        tracing::info!(index = meta.applied_index, "installed a snapshot");
+        observer.observe(Observed::Installed { meta });
+        self.compare_derived(observer)
+    }
+
+    /// In simulations, compares the state with what a start would make of the store.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(super) fn compare_derived(&self, observer: &dyn Observer) -> Result<(), MemberError> {
+        if cfg!(madsim) {
+            let equal = State::restore(self.storage.image()?) == self.state;
+            let index = self.state.meta().applied_index;
+            observer.observe(Observed::Compared { index, equal });
+        }
+        Ok(())
     }
 
     fn apply(

@@ -1,6 +1,7 @@
 //! Every cause of work for the event loop.
 
 use super::proposals::Proposal;
+use crate::pb::gatehousepb as pb;
 use bytes::Bytes;
 use raft::eraftpb::Message;
 use tokio::sync::oneshot;
@@ -27,6 +28,25 @@ pub(super) enum Event {
     Forwarded(Forwarded),
     /// A call of this member wants the commit index.
     ReadIndex(oneshot::Sender<u64>),
+    /// Another member hands over a part of a snapshot.
+    SnapshotPart {
+        /// The part; who sent it and for which cluster has been checked.
+        part: pb::SnapshotPart,
+        /// What the sender is told.
+        answer: oneshot::Sender<pb::SnapshotProgress>,
+    },
+    /// A transfer of a snapshot to another member has ended.
+    SnapshotSent {
+        /// To which.
+        to: u64,
+        /// Which snapshot.
+        id: u64,
+        /// Whether the receiver has all of it, or needs it no more.
+        complete: bool,
+    },
+    /// The derived state is to be compared with the stored one.
+    #[cfg(madsim)]
+    CompareDerived,
 }
 
 /// A proposal of another member.

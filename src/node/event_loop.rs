@@ -9,6 +9,7 @@ use super::guard;
 use super::log::Log;
 use super::peers::Peers;
 use super::proposals::Proposals;
+use super::snapshot_inbox::Inbox;
 use super::ticker::Ticker;
 use super::token_keeper::TokenKeeper;
 use super::{NodeStatus, View};
@@ -17,7 +18,7 @@ use crate::platform::Setter;
 use crate::storage::Durability;
 use crate::window::{self, Window};
 use raft::eraftpb::{Entry, Message, MessageType};
-use raft::{INVALID_ID, RawNode, StateRole};
+use raft::{INVALID_ID, RawNode, SnapshotStatus, StateRole};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -33,6 +34,7 @@ pub(super) struct EventLoop {
     pub(super) applier: Applier,
     pub(super) proposals: Proposals,
     pub(super) barriers: Barriers,
+    pub(super) inbox: Inbox,
     pub(super) peers: Peers,
     pub(super) ticker: Ticker,
     pub(super) token_keeper: TokenKeeper,
@@ -54,6 +56,8 @@ pub(super) struct EventLoop {
 pub(super) struct Later {
     /// Members whose messages were lost.
     unreachable: BTreeSet<u64>,
+    /// Members whose snapshot cannot be sent.
+    pub(super) snapshot_lost: BTreeSet<u64>,
     /// Who leads, or what the leader can answer, has changed: an outstanding ReadIndex round is asked again.
     ask_again: bool,
 }
@@ -104,7 +108,7 @@ impl EventLoop {
 
     fn take(&mut self, event: Event) -> Result<(), MemberError> {
         match event {
-            Event::Tick => self.tick(),
+            Event::Tick => self.tick()?,
             Event::Messages(messages) => {
                 for message in messages {
                     self.step(message)?;
@@ -115,14 +119,19 @@ impl EventLoop {
             Event::Refused { request_id, term } => self.proposals.refused(request_id, term),
             Event::Forwarded(forwarded) => self.forwarded.push(forwarded),
             Event::ReadIndex(caller) => self.barriers.join(caller),
+            Event::SnapshotPart { part, answer } => self.take_part(part, answer)?,
+            Event::SnapshotSent { to, id, complete } => self.snapshot_sent(to, id, complete),
+            #[cfg(madsim)]
+            Event::CompareDerived => self.applier.compare_derived(self.observer.as_ref())?,
             // The caller ends the loop instead of coming here.
             Event::Stop => {}
         }
         Ok(())
     }
 
-    fn tick(&mut self) {
+    fn tick(&mut self) -> Result<(), MemberError> {
         self.raft.tick();
+        self.tick_snapshots()?;
         self.proposals.prune();
         self.proposals.try_refused_again();
         if let Some(context) = self.barriers.tick() {
@@ -131,6 +140,7 @@ impl EventLoop {
         for proposal in self.token_keeper.tick(&self.applier.state) {
             self.proposals.add(proposal);
         }
+        Ok(())
     }
 
     fn step(&mut self, mut message: Message) -> Result<(), MemberError> {
@@ -253,8 +263,10 @@ impl EventLoop {
         } else {
             Durability::Deferred
         };
+        let snapshot = self.staged(ready.snapshot())?;
         let done = self
             .commit(Work {
+                snapshot,
                 entries: ready.take_entries(),
                 hard_state: ready.hs().cloned(),
                 committed: ready.take_committed_entries(),
@@ -272,6 +284,7 @@ impl EventLoop {
         // are applied again from there.
         let done = self
             .commit(Work {
+                snapshot: None,
                 entries: Vec::new(),
                 hard_state: None,
                 committed: light.take_committed_entries(),
@@ -290,6 +303,9 @@ impl EventLoop {
     fn tell_raft(&mut self) {
         for peer in std::mem::take(&mut self.later.unreachable) {
             self.raft.report_unreachable(peer);
+        }
+        for peer in std::mem::take(&mut self.later.snapshot_lost) {
+            self.raft.report_snapshot(peer, SnapshotStatus::Failure);
         }
         if std::mem::take(&mut self.later.ask_again)
             && let Some(context) = self.barriers.ask_again()
@@ -342,12 +358,16 @@ impl EventLoop {
             return;
         }
         let (term, leader) = (raft.term, leads.is_some());
+        if !leader {
+            self.withdraw_snapshots();
+        }
         tracing::info!(term, leader, "role changed");
         self.observer.observe(Observed::Role { term, leader });
         self.led = leads;
     }
 
     fn send(&mut self, messages: Vec<Message>) {
+        let messages = self.send_snapshots(messages);
         if !messages.is_empty() {
             self.later
                 .unreachable
@@ -356,7 +376,7 @@ impl EventLoop {
     }
 
     /// A store that fails while raft reads from it cannot tell raft, so it is asked here.
-    fn check_log(&self) -> Result<(), MemberError> {
+    pub(super) fn check_log(&self) -> Result<(), MemberError> {
         self.raft
             .store()
             .take_failure()

@@ -65,6 +65,12 @@ pub enum MemberError {
         /// The term at the leader.
         leaders: u64,
     },
+    /// raft wants a snapshot installed of which nothing has been staged, which is a defect.
+    #[error("the snapshot of index {index} is to be installed, but is not there")]
+    NotStaged {
+        /// The snapshot's index.
+        index: u64,
+    },
     /// raft refused its configuration.
     #[error("raft: {0}")]
     Raft(#[from] raft::Error),

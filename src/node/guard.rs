@@ -26,8 +26,8 @@ pub(super) fn admit(raft: &RawNode<Log>, message: &Message) -> Result<bool, Memb
         | MessageType::MsgRequestPreVote
         | MessageType::MsgRequestPreVoteResponse
         | MessageType::MsgHeartbeatResponse => Ok(true),
-        // Proposals come as calls of their own; there are no snapshots and no transfers yet; the rest is raft talking to
-        // itself.
+        // Proposals and snapshots come as calls of their own; there are no transfers of leadership yet; the rest is raft
+        // talking to itself.
         MessageType::MsgPropose
         | MessageType::MsgSnapshot
         | MessageType::MsgTransferLeader

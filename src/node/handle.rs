@@ -57,7 +57,8 @@ pub enum NodeError {
     /// No leader was known; a proposal has definitely not been proposed.
     #[error("no leader")]
     NoLeader,
-    /// The time is over; a proposal may still be applied.
+    /// The time is over, or this member got a snapshot in place of the entry; a proposal may have been applied, or may be
+    /// yet.
     #[error("request timed out")]
     Timeout,
     /// The member did not reach an index in time.
@@ -127,6 +128,14 @@ impl Node {
     /// A request id that no member and no restart repeats.
     pub fn next_request_id(&self) -> u64 {
         self.shared.request_ids.next()
+    }
+
+    /// Asks the member to compare what it derived from the stored state with what a start would derive, and to tell its
+    /// observer. For simulations.
+    #[cfg(madsim)]
+    pub fn compare_derived(&self) {
+        // A member that is too busy, or stopping, is not worth waiting for.
+        let _ = self.submit(Event::CompareDerived);
     }
 
     /// A call has presented a token that is alive here: its use is reported through the log, so that it lives on.
@@ -199,7 +208,9 @@ impl Node {
             answer,
         }))?;
         match within(deadline, outcome).await {
-            Some(outcome) => outcome.map_err(|_| NodeError::Stopped),
+            Some(Ok(outcome)) => Ok(outcome),
+            Some(Err(_)) if stage.is_overtaken() => Err(NodeError::Timeout),
+            Some(Err(_)) => Err(NodeError::Stopped),
             None if stage.abandon() && self.status().leader == 0 => Err(NodeError::NoLeader),
             None => Err(NodeError::Timeout),
         }

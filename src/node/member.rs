@@ -7,12 +7,15 @@ use super::failure::MemberError;
 use super::log::Log;
 use super::peers::Peers;
 use super::proposals::{Proposals, RequestIds};
+use super::snapshot_inbox::Inbox;
+use super::snapshot_offers::Offers;
 use super::ticker::Ticker;
 use super::token_keeper::TokenKeeper;
 use super::token_uses::TokenUses;
 use super::{Node, NodeStatus, PeerService, View};
 use crate::config::Config;
 use crate::observer::{Observed, Observer};
+use crate::planted::{Bug, planted};
 use crate::platform::{Clock, Disk, blocking, random_u64, watched};
 use crate::state::State;
 use crate::storage::{Commits, Identity, Loaded, Storage};
@@ -62,8 +65,13 @@ impl Member {
         let (storage, loaded, commits) = open(&config, &disk).await?;
         let applied = loaded.image.meta.applied_index;
         observer.observe(Observed::Started { applied });
-        let raft = start_raft(&config, &storage, &loaded)?;
-        let state = State::restore(loaded.image);
+        let boot_nonce = random_u64();
+        let raft = start_raft(&config, &storage, &loaded, boot_nonce)?;
+        let mut image = loaded.image;
+        if planted(Bug::EnabledFlagLostOnBoot) {
+            image.meta.auth_enabled = false;
+        }
+        let state = State::restore(image);
         let first = View {
             state: state.clone(),
             term: raft.raft.term,
@@ -78,19 +86,21 @@ impl Member {
             db_size: storage.size_bytes(),
         });
         let (events, queue) = mpsc::channel(EVENTS_WAITING_MAX);
-        let boot_nonce = random_u64();
         let request_ids = Arc::new(RequestIds::from(boot_nonce));
         let token_uses = Arc::new(TokenUses::default());
         let (ids, uses) = (Arc::clone(&request_ids), Arc::clone(&token_uses));
         let token_keeper = TokenKeeper::new(&config, clock.clone(), uses, ids);
+        let applier = Applier {
+            storage,
+            disk,
+            commits,
+            state,
+        };
+        applier.compare_derived(observer.as_ref())?;
         let event_loop = EventLoop {
             raft,
-            applier: Applier {
-                storage,
-                disk,
-                commits,
-                state,
-            },
+            applier,
+            inbox: Inbox::new(config.member_id),
             proposals: Proposals::default(),
             barriers: Barriers::new(config.member_id, boot_nonce),
             peers: Peers::start(&config, &events),
@@ -154,6 +164,7 @@ fn start_raft(
     config: &Config,
     storage: &Storage,
     loaded: &Loaded,
+    boot_nonce: u64,
 ) -> Result<RawNode<Log>, MemberError> {
     let ticks = config.election.as_nanos() / config.heartbeat.as_nanos().max(1);
     let raft_config = raft::Config {
@@ -173,10 +184,11 @@ fn start_raft(
         read_only_option: raft::ReadOnlyOption::Safe,
         ..raft::Config::default()
     };
+    let offers = Offers::new(boot_nonce, config.snapshot_part_bytes);
     let silent = slog::Logger::root(slog::Discard, slog::o!());
     Ok(RawNode::new(
         &raft_config,
-        Log::new(storage.clone(), loaded),
+        Log::new(storage.clone(), loaded, config.snapshot_count, offers),
         &silent,
     )?)
 }

@@ -5,7 +5,9 @@ use super::entry;
 use super::event::{Event, Forwarded};
 use crate::config::Config;
 use crate::pb::gatehousepb::peer_server::{Peer, PeerServer};
-use crate::pb::gatehousepb::{ForwardRequest, ForwardResponse, RaftFrame};
+use crate::pb::gatehousepb::{
+    ForwardRequest, ForwardResponse, RaftFrame, SnapshotPart, SnapshotProgress,
+};
 use bytes::Bytes;
 use protobuf::Message as _;
 use raft::eraftpb::Message;
@@ -105,6 +107,26 @@ impl Peer for PeerService {
             Err(_) => false,
         };
         Ok(Response::new(ForwardResponse { accepted }))
+    }
+
+    async fn snapshot(
+        &self,
+        request: Request<SnapshotPart>,
+    ) -> Result<Response<SnapshotProgress>, Status> {
+        let part = request.into_inner();
+        self.member.check_cluster(part.cluster_id)?;
+        if !self.member.others.contains(&part.sender) {
+            return Err(Status::failed_precondition("the sender is no other member"));
+        }
+        let (answer, progress) = oneshot::channel();
+        let event = Event::SnapshotPart { part, answer };
+        // The sender comes again.
+        let sent = self.member.events.try_send(event);
+        sent.map_err(|_| Status::unavailable("the member is busy or stopping"))?;
+        let progress = progress
+            .await
+            .map_err(|_| Status::unavailable("the member is stopping"))?;
+        Ok(Response::new(progress))
     }
 }
 

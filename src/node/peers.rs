@@ -5,6 +5,8 @@
 
 use super::event::Event;
 use super::proposals::Outgoing;
+use super::snapshot_offers::Offer;
+use super::snapshot_sender::Transfer;
 use crate::config::Config;
 use crate::pb::gatehousepb::peer_client::PeerClient;
 use crate::pb::gatehousepb::{ForwardRequest, RaftFrame};
@@ -13,8 +15,10 @@ use bytes::Bytes;
 use protobuf::Message as _;
 use raft::eraftpb::Message;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
@@ -47,6 +51,7 @@ const REOPEN_PAUSE: Duration = Duration::from_millis(100);
 /// The other members.
 pub(super) struct Peers {
     cluster_id: u64,
+    member_id: u64,
     links: BTreeMap<u64, Link>,
     events: mpsc::Sender<Event>,
 }
@@ -54,6 +59,8 @@ pub(super) struct Peers {
 struct Link {
     mailbox: mpsc::Sender<Message>,
     channel: Channel,
+    /// The snapshot on its way, if one is.
+    transfer: Option<JoinHandle<()>>,
 }
 
 impl Peers {
@@ -79,10 +86,19 @@ impl Peers {
                 events: events.clone(),
             };
             tokio::spawn(stream.run());
-            (member.id, Link { mailbox, channel })
+            let transfer = None;
+            (
+                member.id,
+                Link {
+                    mailbox,
+                    channel,
+                    transfer,
+                },
+            )
         });
         Peers {
             cluster_id: config.cluster_id,
+            member_id: config.member_id,
             links: links.collect(),
             events: events.clone(),
         }
@@ -102,6 +118,41 @@ impl Peers {
             }
         }
         unreachable
+    }
+
+    /// Hands a snapshot to the member that `message` is for, in place of any that is on its way there. One
+    /// [`Event::SnapshotSent`] follows; false if there is no such member.
+    pub(super) fn send_snapshot(&mut self, message: &Message, offer: Arc<Offer>) -> bool {
+        let to = message.to;
+        let Some(link) = self.links.get_mut(&to) else {
+            return false;
+        };
+        let (id, index) = (offer.id, offer.index());
+        let transfer = Transfer {
+            cluster_id: self.cluster_id,
+            member_id: self.member_id,
+            channel: link.channel.clone(),
+            message: encode(message),
+            offer,
+        };
+        let events = self.events.clone();
+        link.end_transfer();
+        link.transfer = Some(tokio::spawn(async move {
+            tracing::info!(peer = to, index, "sending a snapshot");
+            let outcome = transfer.run().await;
+            if let Err(reason) = &outcome {
+                tracing::warn!(peer = to, index, %reason, "the snapshot did not arrive");
+            }
+            let complete = outcome.is_ok();
+            // Fails only when the member has stopped.
+            let _ = events.send(Event::SnapshotSent { to, id, complete }).await;
+        }));
+        true
+    }
+
+    /// Ends every transfer of a snapshot; no event follows.
+    pub(super) fn end_transfers(&mut self) {
+        self.links.values_mut().for_each(Link::end_transfer);
     }
 
     /// Hands a proposal to `leader`, to be accepted in `term` only. An [`Event::Refused`] follows if it certainly was
@@ -134,6 +185,20 @@ impl Peers {
                 let _ = events.send(Event::Refused { request_id, term }).await;
             }
         });
+    }
+}
+
+impl Link {
+    fn end_transfer(&mut self) {
+        if let Some(transfer) = self.transfer.take() {
+            transfer.abort();
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.end_transfer();
     }
 }
 

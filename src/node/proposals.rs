@@ -126,6 +126,17 @@ impl Proposals {
         }
     }
 
+    /// The state has jumped over entries that nobody looked at: what was sent by then may stand among them, or after them,
+    /// or nowhere. Whoever waits for it is told that nobody knows.
+    pub(super) fn overtaken(&mut self) {
+        self.waiting.retain(|_, waiting| {
+            if waiting.sent_in.is_some() {
+                waiting.proposal.stage.overtake();
+            }
+            waiting.sent_in.is_none()
+        });
+    }
+
     /// Who waits for the entry of this request id, which has been applied.
     pub(super) fn applied(&mut self, request_id: u64) -> Option<oneshot::Sender<Outcome>> {
         Some(self.waiting.remove(&request_id)?.proposal.answer)
@@ -202,6 +213,24 @@ mod tests {
         assert_eq!(sent(&mut proposals, 2), []);
         proposals.try_refused_again();
         assert_eq!(sent(&mut proposals, 2), [7]);
+    }
+
+    #[test]
+    fn a_snapshot_ends_the_wait_for_what_was_sent_and_leaves_what_was_not() {
+        let mut proposals = Proposals::default();
+        let mut sent_before = add(&mut proposals, 7);
+        let _refused = add(&mut proposals, 8);
+        assert_eq!(sent(&mut proposals, 2), [7, 8]);
+        proposals.refused(8, 2);
+        let _waiting = add(&mut proposals, 9);
+        proposals.overtaken();
+        assert_eq!(
+            sent_before.try_recv(),
+            Err(oneshot::error::TryRecvError::Closed)
+        );
+        proposals.term_began(3);
+        proposals.try_refused_again();
+        assert_eq!(sent(&mut proposals, 3), [9, 8]);
     }
 
     #[test]

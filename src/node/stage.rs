@@ -12,6 +12,8 @@ const SENT: u8 = 1;
 const RETURNED: u8 = 2;
 /// The caller is gone; must not be sent any more.
 const ABANDONED: u8 = 3;
+/// May have been applied, but this member got a snapshot in place of the entries among which it would stand.
+const OVERTAKEN: u8 = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Stage(AtomicU8);
@@ -32,6 +34,19 @@ impl Stage {
         let _ = self
             .0
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, give_back);
+    }
+
+    /// Nobody will ever say here whether it was applied. It is not sent any more.
+    pub(super) fn overtake(&self) {
+        let overtake = |stage| (stage != ABANDONED).then_some(OVERTAKEN);
+        let _ = self
+            .0
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, overtake);
+    }
+
+    /// Whether a snapshot came instead of an answer.
+    pub(super) fn is_overtaken(&self) -> bool {
+        self.0.load(Ordering::SeqCst) == OVERTAKEN
     }
 
     /// The caller goes. True if the proposal never left this member, and now never will.
@@ -58,6 +73,17 @@ mod tests {
         assert!(!stage.send());
         stage.give_back();
         assert!(stage.send());
+    }
+
+    #[test]
+    fn an_overtaken_proposal_is_not_sent_again_and_never_called_unsent() {
+        let stage = Stage::default();
+        assert!(stage.send());
+        stage.overtake();
+        assert!(stage.is_overtaken());
+        stage.give_back();
+        assert!(!stage.send());
+        assert!(!stage.abandon());
     }
 
     #[test]

@@ -111,6 +111,16 @@ impl State {
         }
     }
 
+    /// For a planted bug: whoever was known before keeps the rights of then.
+    pub(crate) fn keep_rights_of(&mut self, before: &State) {
+        self.auth.keep_rights_of(&before.auth);
+    }
+
+    /// For a planted bug: nobody has any right.
+    pub(crate) fn forget_rights(&mut self) {
+        self.auth.forget_rights();
+    }
+
     /// The whole state as it would be stored: `restore(image()) == self`.
     pub fn image(&self) -> Image {
         Image {

@@ -90,6 +90,9 @@ pub enum StorageError {
         /// What is wrong.
         what: String,
     },
+    /// What was to be staged is no row of any table.
+    #[error("what came with a snapshot is no row of any table")]
+    NotARow,
     /// The disk, or the database on it, failed.
     #[error("the store failed: {0}")]
     Failed(#[source] Box<redb::Error>),

@@ -3,14 +3,15 @@
 use super::sealed::{RowKey, SealedTable, unseal};
 use super::tables::{
     CLUSTER_KEY, COMMIT_KEY, CONF_STATE_KEY, FIRST_INDEX_KEY, FORMAT_KEY, HARD_STATE_KEY, KV, LOG,
-    MEMBER_KEY, META, ROLES, STATE_KEY, STORE_ID_KEY, TOKENS, USERS,
+    MEMBER_KEY, META, PREVIOUS_TERM_KEY, ROLES, STATE_KEY, STORE_ID_KEY, TOKENS, USERS,
 };
 use super::{FORMAT, StorageError, record};
 use crate::state::{Image, KvRecord, KvRevision, Meta, RoleName, UserName};
 use bytes::Bytes;
 use raft::eraftpb::{ConfState, HardState};
 use redb::{
-    Database, ReadOnlyTable, ReadTransaction, ReadableDatabase as _, ReadableTable as _, TableError,
+    Database, ReadOnlyTable, ReadTransaction, ReadableDatabase as _, ReadableTable,
+    TableDefinition, TableError, WriteTransaction,
 };
 
 /// Whose store it is.
@@ -39,7 +40,8 @@ pub(crate) struct Loaded {
     pub(crate) first_index: u64,
     /// Last index of the log; `first_index - 1` if it is empty.
     pub(crate) last_index: u64,
-    /// Where each term begins in the log, in order.
+    /// Where each term begins in the log, in order. If the log has been truncated, the entry before its first comes
+    /// first, as if its term began there.
     pub(crate) terms: Vec<(u64, u64)>,
     /// Which store it is.
     pub(crate) store_id: u64,
@@ -65,12 +67,18 @@ pub(super) fn load(
     created: bool,
 ) -> Result<Loaded, StorageError> {
     let store = database.begin_read()?;
-    let meta = MetaTable(store.open_table(META)?);
+    let meta = MetaTable::open(&store)?;
     check_identity(&meta, identity)?;
     let first_index = meta.number(FIRST_INDEX_KEY)?;
-    let (last_index, terms) = scan_log(&store, first_index)?;
+    if first_index == 0 {
+        return Err(StorageError::corrupt("the log begins at 0"));
+    }
+    let before = (first_index > 1)
+        .then(|| Ok::<_, StorageError>((first_index - 1, meta.number(PREVIOUS_TERM_KEY)?)))
+        .transpose()?;
+    let (last_index, terms) = scan_log(&store, first_index, before)?;
     let loaded = Loaded {
-        image: load_image(&store, &meta)?,
+        image: stored_image(&store)?,
         hard_state: meta.raft(HARD_STATE_KEY)?,
         conf_state: meta.raft(CONF_STATE_KEY)?,
         first_index,
@@ -177,9 +185,10 @@ fn check_identity(meta: &MetaTable, identity: &Identity<'_>) -> Result<(), Stora
 fn scan_log(
     store: &ReadTransaction,
     first_index: u64,
+    before: Option<(u64, u64)>,
 ) -> Result<(u64, Vec<(u64, u64)>), StorageError> {
     let mut last_index = first_index - 1;
-    let mut terms: Vec<(u64, u64)> = Vec::new();
+    let mut terms: Vec<(u64, u64)> = before.into_iter().collect();
     for row in store.open_table(LOG)?.iter()? {
         let (index, value) = row?;
         let index = index.value();
@@ -205,10 +214,42 @@ fn scan_log(
     Ok((last_index, terms))
 }
 
-fn load_image(store: &ReadTransaction, meta: &MetaTable) -> Result<Image, StorageError> {
-    let state = meta.row(STATE_KEY)?;
+/// The replicated state of a store.
+pub(super) fn stored_image(store: &ReadTransaction) -> Result<Image, StorageError> {
+    let state = MetaTable::open(store)?.row(STATE_KEY)?;
+    load_image(store, record::decode_meta(&state)?)
+}
+
+/// A transaction in which tables can be read.
+pub(super) trait Opens {
+    fn open<K: redb::Key + 'static>(
+        &self,
+        table: TableDefinition<'_, K, &'static [u8]>,
+    ) -> Result<impl ReadableTable<K, &'static [u8]>, TableError>;
+}
+
+impl Opens for ReadTransaction {
+    fn open<K: redb::Key + 'static>(
+        &self,
+        table: TableDefinition<'_, K, &'static [u8]>,
+    ) -> Result<impl ReadableTable<K, &'static [u8]>, TableError> {
+        self.open_table(table)
+    }
+}
+
+impl Opens for WriteTransaction {
+    fn open<K: redb::Key + 'static>(
+        &self,
+        table: TableDefinition<'_, K, &'static [u8]>,
+    ) -> Result<impl ReadableTable<K, &'static [u8]>, TableError> {
+        self.open_table(table)
+    }
+}
+
+/// The replicated state whose small things are `meta`.
+pub(super) fn load_image(store: &impl Opens, meta: Meta) -> Result<Image, StorageError> {
     let mut image = Image {
-        meta: record::decode_meta(&state)?,
+        meta,
         ..Image::default()
     };
     each_row(store, USERS, |name, row| {
@@ -240,11 +281,11 @@ fn load_image(store: &ReadTransaction, meta: &MetaTable) -> Result<Image, Storag
 }
 
 fn each_row<K: RowKey>(
-    store: &ReadTransaction,
+    store: &impl Opens,
     table: SealedTable<K>,
     mut take: impl FnMut(&K::SelfType<'_>, &[u8]) -> Result<(), StorageError>,
 ) -> Result<(), StorageError> {
-    for row in store.open_table(table)?.iter()? {
+    for row in store.open(table)?.iter()? {
         let (key, stored) = row?;
         let key = key.value();
         take(&key, unseal(table, &key, stored.value())?)?;
@@ -252,10 +293,14 @@ fn each_row<K: RowKey>(
     Ok(())
 }
 
-struct MetaTable(ReadOnlyTable<&'static str, &'static [u8]>);
+pub(super) struct MetaTable(ReadOnlyTable<&'static str, &'static [u8]>);
 
 impl MetaTable {
-    fn row(&self, key: &str) -> Result<Vec<u8>, StorageError> {
+    pub(super) fn open(store: &ReadTransaction) -> Result<MetaTable, StorageError> {
+        Ok(MetaTable(store.open_table(META)?))
+    }
+
+    pub(super) fn row(&self, key: &str) -> Result<Vec<u8>, StorageError> {
         Ok(unseal(META, &key, &self.stored(key)?)?.to_vec())
     }
 
@@ -285,7 +330,7 @@ impl MetaTable {
         Ok(u64::from_be_bytes(self.fixed(key)?))
     }
 
-    fn raft<M: protobuf::Message>(&self, key: &str) -> Result<M, StorageError> {
+    pub(super) fn raft<M: protobuf::Message>(&self, key: &str) -> Result<M, StorageError> {
         M::parse_from_bytes(&self.row(key)?)
             .map_err(|e| record::unreadable(&format!("`{key}`"), &e))
     }

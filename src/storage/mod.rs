@@ -14,8 +14,11 @@ mod permission;
 mod reader;
 mod record;
 mod sealed;
+mod snapshot;
+mod staging;
 mod tables;
 mod transaction;
+mod truncate;
 
 #[cfg(test)]
 mod tests;
@@ -26,8 +29,10 @@ pub use reader::Reader;
 pub(crate) use commits::Commits;
 pub(crate) use load::{Identity, Loaded};
 pub(crate) use permission::{permission_from_pb, permission_to_pb};
+pub(crate) use snapshot::{Place, Row, RowTable, Snapshot};
 pub(crate) use transaction::{Durability, Tables, Transaction};
 
+use crate::state::Image;
 use guarded::{Guarded, Health};
 use measured::Measured;
 use protobuf::Message as _;
@@ -95,6 +100,7 @@ impl Storage {
         }
         let loaded = load::load(&storage.database, identity, created)?;
         storage.newest.store(loaded.commit, Ordering::Relaxed);
+        storage.clear_staging()?;
         Ok((storage, loaded))
     }
 
@@ -174,6 +180,15 @@ impl Storage {
     /// What a [`Reader`] has met since the last call: the member must stop, since it would meet it again.
     pub(crate) fn take_failure(&self) -> Option<StorageError> {
         self.health.take_failure()
+    }
+
+    /// The replicated state as it is stored now.
+    ///
+    /// # Errors
+    /// [`StorageError`].
+    pub(crate) fn image(&self) -> Result<Image, StorageError> {
+        let read = || load::stored_image(&self.database.begin_read()?);
+        self.health.guard(read)
     }
 
     /// Size of the store, bytes.

@@ -39,7 +39,9 @@ pub(super) const COMMIT_KEY: &str = "commit";
 pub(super) const HARD_STATE_KEY: &str = "hard_state";
 /// `eraftpb.ConfState`: the voters.
 pub(super) const CONF_STATE_KEY: &str = "conf_state";
-/// Index of the log's first entry, 8 bytes; 1 until the log has been compacted.
+/// Index of the log's first entry, 8 bytes; 1 until the log has been truncated.
 pub(super) const FIRST_INDEX_KEY: &str = "first_index";
+/// Term of the entry before the first, 8 bytes; absent until the log has been truncated.
+pub(super) const PREVIOUS_TERM_KEY: &str = "previous_term";
 /// `gatehousepb.Meta`.
 pub(super) const STATE_KEY: &str = "state";

@@ -182,6 +182,54 @@ fn what_was_not_committed_is_gone() {
     assert_eq!(place.open().1.last_index, 0);
 }
 
+fn truncate(storage: &Storage, gone: std::ops::Range<u64>, term: u64) {
+    let transaction = storage.begin(Durability::Synced).unwrap();
+    transaction.tables().truncate(gone, term).unwrap();
+    transaction.commit().unwrap();
+}
+
+fn apply_up_to(storage: &Storage, index: u64) {
+    let meta = crate::state::Meta {
+        applied_index: index,
+        ..crate::state::Meta::default()
+    };
+    let transaction = storage.begin(Durability::Synced).unwrap();
+    transaction.tables().put_state(&meta).unwrap();
+    transaction.commit().unwrap();
+}
+
+#[test]
+fn a_truncated_log_is_found_again_with_the_term_before_it() {
+    let place = Place::new();
+    let (storage, _) = place.open();
+    append(&storage, &entries(1..=3, 1), 0, 3);
+    append(&storage, &entries(4..=6, 2), 3, 6);
+    apply_up_to(&storage, 5);
+    truncate(&storage, 1..3, 1);
+    drop(storage);
+    let (storage, loaded) = place.open();
+    assert_eq!((loaded.first_index, loaded.last_index), (3, 6));
+    assert_eq!(loaded.terms, [(2, 1), (4, 2)]);
+    truncate(&storage, 3..5, 2);
+    drop(storage);
+    let (_, loaded) = place.open();
+    assert_eq!((loaded.first_index, loaded.terms), (5, vec![(4, 2)]));
+}
+
+#[test]
+fn a_log_that_begins_beyond_what_was_applied_is_corrupt() {
+    let place = Place::new();
+    let (storage, _) = place.open();
+    append(&storage, &entries(1..=6, 1), 0, 6);
+    apply_up_to(&storage, 2);
+    truncate(&storage, 1..4, 1);
+    drop(storage);
+    assert!(matches!(
+        place.open_as(IDENTITY),
+        Err(StorageError::Corrupt { .. })
+    ));
+}
+
 #[test]
 fn a_store_that_was_committed_beyond_its_log_is_corrupt() {
     let place = Place::new();

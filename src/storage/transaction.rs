@@ -80,15 +80,15 @@ impl Transaction {
     }
 }
 
-type Bytewise<'t, K> = Guarded<Table<'t, K, &'static [u8]>>;
+pub(super) type Bytewise<'t, K> = Guarded<Table<'t, K, &'static [u8]>>;
 
 /// The tables of an open transaction. The busy ones stay open, since opening one costs a look-up.
 pub(crate) struct Tables<'t> {
-    transaction: &'t WriteTransaction,
-    health: &'t Health,
-    meta: Option<Bytewise<'t, &'static str>>,
-    log: Option<Bytewise<'t, u64>>,
-    kv: Option<Bytewise<'t, (i64, i64)>>,
+    pub(super) transaction: &'t WriteTransaction,
+    pub(super) health: &'t Health,
+    pub(super) meta: Option<Bytewise<'t, &'static str>>,
+    pub(super) log: Option<Bytewise<'t, u64>>,
+    pub(super) kv: Option<Bytewise<'t, (i64, i64)>>,
 }
 
 impl<'t> Tables<'t> {
@@ -229,7 +229,7 @@ impl<'t> Tables<'t> {
 }
 
 /// `table`, opened unless it is already.
-fn opened<'a, 't, K: RowKey>(
+pub(super) fn opened<'a, 't, K: RowKey>(
     table: &'a mut Option<Bytewise<'t, K>>,
     definition: SealedTable<K>,
     transaction: &'t WriteTransaction,
@@ -240,7 +240,7 @@ fn opened<'a, 't, K: RowKey>(
     }
 }
 
-fn encode_raft(message: &impl protobuf::Message) -> Vec<u8> {
+pub(super) fn encode_raft(message: &impl protobuf::Message) -> Vec<u8> {
     message
         .write_to_bytes()
         .expect("a small message without required fields always encodes")

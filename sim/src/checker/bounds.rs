@@ -88,6 +88,12 @@ impl Bounds {
                     progress.applied = progress.applied.max(applied.index);
                     progress.applied_by.insert(applied.member, applied.index);
                 }
+                What::Installed(installed) => {
+                    progress.applied = progress.applied.max(installed.index);
+                    progress
+                        .applied_by
+                        .insert(installed.member, installed.index);
+                }
                 What::Started { member, index } => {
                     progress.applied_by.insert(*member, *index);
                 }

@@ -87,6 +87,10 @@ fn ranges(
                 let (_, most) = applied.entry(entry.member).or_default();
                 *most = entry.index.max(*most);
             }
+            What::Installed(installed) => {
+                let (_, most) = applied.entry(installed.member).or_default();
+                *most = installed.index.max(*most);
+            }
             What::Invoke { call, .. } if suspects.contains_key(call) => {
                 let (_, low) = at(&served, replay.run.call(*call));
                 ranges.insert(*call, Range { low, high: low });

@@ -5,7 +5,7 @@ use super::describe;
 use super::findings::Findings;
 
 use super::run::{Moment, Run};
-use crate::history::{Applied, Event, History, Op, What};
+use crate::history::{Applied, Event, History, Installed, Op, What};
 use crate::numbered::Numbered;
 use std::collections::BTreeMap;
 
@@ -62,6 +62,7 @@ impl<'h> Log<'h> {
                     members.apply(seen, applied, findings);
                     log.add(seen, applied, run, findings);
                 }
+                What::Installed(installed) => members.install(seen, installed, findings),
                 What::Started { member, index } => members.start(*member, *index),
                 What::Served {
                     member,
@@ -251,6 +252,18 @@ impl Members {
             format!("n{member} applied index {index} again after index {last}, without a restart")
         };
         findings.violation(seen.event, "P11", &sentence, Vec::new());
+    }
+
+    /// A snapshot takes a member forward over entries that it never applies, and only forward.
+    fn install(&mut self, seen: Moment, installed: &Installed, findings: &mut Findings) {
+        let Installed { member, index, .. } = installed;
+        let last = self.applied.insert(*member, *index);
+        if let Some(last) = last.filter(|last| last >= index) {
+            let sentence = format!(
+                "n{member} installed a snapshot of index {index} over the state of index {last}"
+            );
+            findings.violation(seen.event, "P11", &sentence, Vec::new());
+        }
     }
 
     fn serve(&self, seen: Moment, member: u64, call: u64, index: u64, findings: &mut Findings) {

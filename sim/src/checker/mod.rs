@@ -29,6 +29,7 @@ mod probes;
 mod reach;
 mod replay;
 mod run;
+mod snapshots;
 mod staleness;
 mod state_shown;
 mod statistics;
@@ -88,6 +89,7 @@ pub fn examine(history: &History) -> Judgement {
     let bounds = Bounds::sweep(history, &run, &log, &mut findings);
     evidence::check(&run, &log, &mut findings);
     probes::check(history, &log, &mut findings);
+    snapshots::check(history, &log, &mut findings);
     let staleness = replay::check(history, &run, &log, &bounds, &mut findings);
     let mut verdict = findings.verdict();
     if verdict.kind == VerdictKind::Violation {

@@ -17,6 +17,7 @@ impl Reach {
         for (event, happened) in history.events.iter().enumerate() {
             let (member, index) = match &happened.what {
                 What::Applied(applied) => (applied.member, applied.index),
+                What::Installed(installed) => (installed.member, installed.index),
                 What::Started { member, index } => (*member, *index),
                 _ => continue,
             };

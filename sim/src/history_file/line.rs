@@ -1,7 +1,7 @@
 //! One event as it stands in a line of the file. The fields of every kind are read straight into their places: to find
 //! the kind first and the fields afterwards would mean to store each line once more, and would lose the columns.
 
-use crate::history::{Applied, Event, Op, Outcome, TokenNote, What};
+use crate::history::{Applied, Event, Installed, Op, Outcome, TokenNote, What};
 use crate::text::Text;
 use serde::Deserialize;
 
@@ -15,6 +15,10 @@ enum Kind {
     Served,
     Applied,
     Started,
+    Truncated,
+    SnapshotSent,
+    Installed,
+    Compared,
     Role,
     Fault,
     Healed,
@@ -35,6 +39,9 @@ pub(super) struct Line {
     outcome: Option<Outcome>,
     request_id: Option<u64>,
     index: Option<u64>,
+    first_index: Option<u64>,
+    to: Option<u64>,
+    equal: Option<bool>,
     term: Option<u64>,
     kind: Option<Text>,
     user: Option<Text>,
@@ -100,6 +107,29 @@ impl Line {
                 member: self.take_member()?,
                 index: need("index", &mut self.index)?,
             },
+            Kind::Truncated => What::Truncated {
+                member: self.take_member()?,
+                first_index: need("first_index", &mut self.first_index)?,
+            },
+            Kind::SnapshotSent => What::SnapshotSent {
+                member: self.take_member()?,
+                to: need("to", &mut self.to)?,
+                index: need("index", &mut self.index)?,
+            },
+            Kind::Installed => What::Installed(Box::new(Installed {
+                member: self.take_member()?,
+                index: need("index", &mut self.index)?,
+                term: need("term", &mut self.term)?,
+                auth_revision: need("auth_revision", &mut self.auth_revision)?,
+                auth_enabled: need("auth_enabled", &mut self.auth_enabled)?,
+                kv_revision: need("kv_revision", &mut self.kv_revision)?,
+                digest: need("digest", &mut self.digest)?,
+            })),
+            Kind::Compared => What::Compared {
+                member: self.take_member()?,
+                index: need("index", &mut self.index)?,
+                equal: need("equal", &mut self.equal)?,
+            },
             Kind::Role => What::Role {
                 member: self.take_member()?,
                 term: need("term", &mut self.term)?,
@@ -152,6 +182,9 @@ impl Line {
             ("outcome", self.outcome.is_some()),
             ("request_id", self.request_id.is_some()),
             ("index", self.index.is_some()),
+            ("first_index", self.first_index.is_some()),
+            ("to", self.to.is_some()),
+            ("equal", self.equal.is_some()),
             ("term", self.term.is_some()),
             ("kind", self.kind.is_some()),
             ("user", self.user.is_some()),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::history::{
-    Applied, Event, FORMAT_VERSION, Header, Op, Outcome, TokenNote, TokenRules, What,
+    Applied, Event, FORMAT_VERSION, Header, Installed, Op, Outcome, TokenNote, TokenRules, What,
 };
 
 const HEADER: &str =
@@ -126,6 +126,29 @@ fn of_members() -> Vec<What> {
             kv_hash: u32::MAX,
             auth_hash: u64::MAX,
             digest: 0,
+        },
+        What::Truncated {
+            member: 2,
+            first_index: 3,
+        },
+        What::SnapshotSent {
+            member: 2,
+            to: 3,
+            index: u64::MAX,
+        },
+        What::Installed(Box::new(Installed {
+            member: 3,
+            index: 9,
+            term: 2,
+            auth_revision: 4,
+            auth_enabled: true,
+            kv_revision: 5,
+            digest: u64::MAX,
+        })),
+        What::Compared {
+            member: 3,
+            index: 9,
+            equal: false,
         },
         What::Healed,
     ]

@@ -2,7 +2,8 @@
 
 use super::{Mark, of_history};
 use crate::history::{
-    Applied, Event, FORMAT_VERSION, Grant, GrantKind, Header, History, Op, Outcome, TokenNote, What,
+    Applied, Event, FORMAT_VERSION, Grant, GrantKind, Header, History, Installed, Op, Outcome,
+    TokenNote, What,
 };
 use crate::model::Refusal;
 use crate::windows::Marks;
@@ -224,6 +225,26 @@ fn check(script: Script, expected: &[(Mark, u64)]) {
             "{mark:?}"
         );
     }
+}
+
+#[test]
+fn a_snapshot_that_was_installed_and_none_that_was_only_sent() {
+    let mut script = Script::default();
+    script.push(What::SnapshotSent {
+        member: 1,
+        to: 3,
+        index: 7,
+    });
+    script.push(What::Installed(Box::new(Installed {
+        member: 3,
+        index: 7,
+        term: 1,
+        auth_revision: 1,
+        auth_enabled: false,
+        kv_revision: 1,
+        digest: 0,
+    })));
+    check(script, &[(Mark::SnapshotInstalled, 1)]);
 }
 
 #[test]

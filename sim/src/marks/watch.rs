@@ -97,6 +97,10 @@ impl<'h> Watch<'h> {
                 self.requests.insert(*request_id, *call);
             }
             What::Applied(applied) => self.applied(event.at_us, applied),
+            What::Installed(installed) => {
+                self.reached.insert(installed.member, installed.index);
+                self.hit(Mark::SnapshotInstalled);
+            }
             What::Started { member, index } => {
                 self.down.remove(member);
                 self.reached.insert(*member, *index);

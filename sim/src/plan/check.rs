@@ -3,6 +3,7 @@
 
 mod clock;
 mod disk;
+mod snapshot;
 mod transaction;
 mod waits;
 
@@ -112,6 +113,7 @@ impl Plan {
         latency("network.latency_ms", self.network.latency_ms)?;
         rate("network.loss", self.network.loss, 0.5)?;
         self.check_drift()?;
+        self.check_snapshots()?;
         self.check_tokens()?;
         let clients = self.clients.iter().map(|client| client.copies.unwrap_or(1));
         let clients = clients.fold(0_u64, u64::saturating_add);

@@ -17,6 +17,7 @@ pub use read::{ReadError, read};
 pub use step::{DEFAULT_SESSION, Expected, Step, TIMEOUT_MS, When};
 
 use crate::history::TokenRules;
+use gatehouse::config::{SNAPSHOT_COUNT, SNAPSHOT_PART_BYTES};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -101,6 +102,28 @@ pub struct Cluster {
     /// those that are not named run true.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub drift_ppm: Vec<i64>,
+    /// Applied entries after which a member truncates its log; one that needs what is gone gets a snapshot.
+    #[serde(skip_serializing_if = "is_default_snapshot_count")]
+    pub snapshot_count: u64,
+    /// Size at which a part of a snapshot ends, bytes.
+    #[serde(skip_serializing_if = "is_default_snapshot_part")]
+    pub snapshot_part_bytes: usize,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_default_snapshot_count(count: &u64) -> bool {
+    *count == SNAPSHOT_COUNT
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_default_snapshot_part(bytes: &usize) -> bool {
+    *bytes == SNAPSHOT_PART_BYTES
 }
 
 impl Default for Cluster {
@@ -110,6 +133,8 @@ impl Default for Cluster {
             heartbeat_ms: 100,
             election_ms: 1_000,
             drift_ppm: Vec::new(),
+            snapshot_count: SNAPSHOT_COUNT,
+            snapshot_part_bytes: SNAPSHOT_PART_BYTES,
         }
     }
 }

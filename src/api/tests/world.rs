@@ -1,6 +1,8 @@
 //! A simulated cluster of complete members, and a client on a machine of its own.
 
-use crate::config::{Config, Member, TOKEN_LIMITS, TOKEN_TTL, cluster_id};
+use crate::config::{
+    Config, Member, SNAPSHOT_COUNT, SNAPSHOT_PART_BYTES, TOKEN_LIMITS, TOKEN_TTL, cluster_id,
+};
 use crate::observer::{Observed, Observer};
 use crate::pb::etcdserverpb as pb;
 use crate::planted::{Bug, plant};
@@ -111,6 +113,8 @@ fn config(at: usize, members: &[Member], token_ttl: Duration) -> Config {
         token_limits: TOKEN_LIMITS,
         max_txn_ops: 128,
         max_request_bytes: 1 << 20,
+        snapshot_count: SNAPSHOT_COUNT,
+        snapshot_part_bytes: SNAPSHOT_PART_BYTES,
     }
 }
 

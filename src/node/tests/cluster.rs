@@ -15,6 +15,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 pub(super) const HEARTBEAT: Duration = Duration::from_millis(100);
+/// Few, so that members that were away for a moment get snapshots.
+pub(super) const SNAPSHOT_COUNT: u64 = 40;
 pub(super) const ELECTION: Duration = Duration::from_secs(1);
 
 /// How long a healthy or healed cluster may take for anything.
@@ -48,9 +50,15 @@ pub(super) struct Witness(Mutex<Seen>);
 struct Seen {
     digests: BTreeMap<u64, u64>,
     indexes: BTreeMap<u64, u64>,
+    installed: u64,
 }
 
 impl Witness {
+    /// How many snapshots have been installed.
+    pub(super) fn installed(&self) -> u64 {
+        self.0.lock().unwrap().installed
+    }
+
     /// At which index the entry of this request was applied.
     pub(super) fn applied_at(&self, request_id: u64) -> Option<u64> {
         self.0.lock().unwrap().indexes.get(&request_id).copied()
@@ -59,6 +67,16 @@ impl Witness {
 
 impl Observer for Witness {
     fn observe(&self, event: Observed<'_>) {
+        if let Observed::Compared { index, equal } = event {
+            assert!(equal, "what is derived at index {index} is stale");
+        }
+        if let Observed::Installed { meta } = event {
+            let mut seen = self.0.lock().unwrap();
+            seen.installed += 1;
+            let index = meta.applied_index;
+            let digest = seen.digests.get(&index);
+            assert_eq!(digest, Some(&meta.digest), "the snapshot of index {index}");
+        }
         if let Observed::Applied {
             command,
             applied,
@@ -121,6 +139,8 @@ pub(super) fn config(id: u64, size: u64) -> Config {
         token_limits: TOKEN_LIMITS,
         max_txn_ops: 128,
         max_request_bytes: 1 << 20,
+        snapshot_count: SNAPSHOT_COUNT,
+        snapshot_part_bytes: 256,
     }
 }
 
@@ -243,6 +263,25 @@ impl Cluster {
 
     pub(super) fn heal(&self, id: u64) {
         NetSim::current().unclog_node(self.member(id).machine.id());
+    }
+
+    /// Lets nothing reach a member any more; what it sends arrives.
+    pub(super) fn deafen(&self, id: u64) {
+        for other in self.ids().filter(|other| *other != id) {
+            NetSim::current().clog_link(
+                self.member(other).machine.id(),
+                self.member(id).machine.id(),
+            );
+        }
+    }
+
+    pub(super) fn hear(&self, id: u64) {
+        for other in self.ids().filter(|other| *other != id) {
+            NetSim::current().unclog_link(
+                self.member(other).machine.id(),
+                self.member(id).machine.id(),
+            );
+        }
     }
 
     pub(super) fn pause(&self, id: u64) {

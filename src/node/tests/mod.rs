@@ -9,8 +9,11 @@ mod cluster;
 #[cfg(madsim)]
 mod peers;
 #[cfg(madsim)]
+mod snapshots;
+#[cfg(madsim)]
 mod stories;
 #[cfg(madsim)]
 mod tokens;
 #[cfg(madsim)]
 mod torture;
+mod transfer;

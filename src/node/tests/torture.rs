@@ -30,25 +30,31 @@ impl Chance {
 
 #[test]
 fn members_agree_and_keep_what_they_acknowledged() {
-    let mut acknowledged = 0;
+    let (mut acknowledged, mut installed) = (0, 0);
     for seed in 0..SEEDS {
-        let total = Arc::new(Mutex::new(0));
+        let total = Arc::new(Mutex::new((0, 0)));
         let count = Arc::clone(&total);
         simulate(seed, 0.01, move || async move {
             let acked = one_run(seed).await;
             *count.lock().unwrap() = acked;
         });
-        acknowledged += *total.lock().unwrap();
+        let (acked, snapshots) = *total.lock().unwrap();
+        acknowledged += acked;
+        installed += snapshots;
     }
     // A torture that acknowledges nothing proves nothing.
     assert!(
         acknowledged > 100 * SEEDS,
         "only {acknowledged} writes were acknowledged"
     );
+    assert!(
+        installed > SEEDS,
+        "only {installed} snapshots were installed"
+    );
 }
 
-/// How many writes were acknowledged.
-async fn one_run(seed: u64) -> u64 {
+/// How many writes were acknowledged, and how many snapshots installed.
+async fn one_run(seed: u64) -> (u64, u64) {
     let cluster = Arc::new(Cluster::start(3, seed));
     let acked: Arc<Mutex<BTreeMap<String, u64>>> = Arc::default();
     let until = Instant::now() + Duration::from_secs(20);
@@ -81,7 +87,7 @@ async fn one_run(seed: u64) -> u64 {
             assert_eq!(found, Some(value.to_string()), "member {id} lost {key}");
         }
     }
-    acked.len() as u64
+    (acked.len() as u64, cluster.witness.installed())
 }
 
 async fn keep_writing(

@@ -75,6 +75,16 @@ impl AuthStore {
         store
     }
 
+    /// For a planted bug, see [`super::State::keep_rights_of`].
+    pub(super) fn keep_rights_of(&mut self, before: &AuthStore) {
+        self.rights.keep(&before.rights);
+    }
+
+    /// For a planted bug, see [`super::State::forget_rights`].
+    pub(super) fn forget_rights(&mut self) {
+        self.rights.forget();
+    }
+
     /// The users as they are stored.
     pub(super) fn users(&self) -> BTreeMap<UserName, UserRecord> {
         self.users

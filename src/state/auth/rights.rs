@@ -89,6 +89,28 @@ impl Rights {
         }
     }
 
+    /// For a planted bug: whoever is known has what it had `before`, as in a cache that is filled on demand.
+    pub(super) fn keep(&mut self, before: &Rights) {
+        for (name, rights) in &before.by_user {
+            if let Some(known) = self.by_user.get_mut(name) {
+                *known = rights.clone();
+            }
+        }
+    }
+
+    /// For a planted bug: everybody is known and has nothing, as in a cache that nobody fills. Admins stay admins.
+    pub(super) fn forget(&mut self) {
+        let names: Vec<UserName> = self.by_user.keys().cloned().collect();
+        for name in names {
+            let root = self.by_user[&name].root;
+            let nothing = UserRights {
+                root,
+                ..UserRights::default()
+            };
+            self.by_user.insert(name, nothing);
+        }
+    }
+
     /// Takes note that `name` no longer holds `role`; what it may do stays as it is.
     pub(super) fn forget_holder(&mut self, name: &UserName, role: &RoleName) {
         let holders = self

@@ -12,6 +12,7 @@ mod mutations;
 mod properties;
 mod reads;
 mod script;
+mod snapshots;
 
 use super::judge;
 use crate::history::History;

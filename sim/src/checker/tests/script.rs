@@ -2,8 +2,8 @@
 //! says otherwise.
 
 use crate::history::{
-    Applied, Event, FORMAT_VERSION, Grant, GrantKind, Header, History, Op, Outcome, Reply,
-    TokenNote, TokenRules, What,
+    Applied, Event, FORMAT_VERSION, Grant, GrantKind, Header, History, Installed, Op, Outcome,
+    Reply, TokenNote, TokenRules, What,
 };
 use crate::history_file::FORMAT;
 use crate::model::{Caller, Model, Refusal};
@@ -290,6 +290,22 @@ impl Script {
         self.push(What::Started { member, index });
         self.applied.insert(member, index);
         self.catch_up(member);
+    }
+
+    /// Gives a member the newest state, without the entries that lead to it.
+    pub(super) fn install(&mut self, member: u64) {
+        let newest = self.log.last().expect("the leader's entry is always there");
+        let installed = Installed {
+            member,
+            index: newest.index,
+            term: newest.term,
+            auth_revision: newest.auth_revision,
+            auth_enabled: newest.auth_enabled,
+            kv_revision: newest.kv_revision,
+            digest: newest.digest,
+        };
+        self.applied.insert(member, installed.index);
+        self.push(What::Installed(Box::new(installed)));
     }
 
     /// How far a member is.

@@ -106,6 +106,16 @@ fn clocks_and_tokens_are_checked() {
         ),
         (
             "members = 3",
+            "members = 3\nsnapshot_count = 0",
+            "cluster.snapshot_count: 1 at least, not 0",
+        ),
+        (
+            "members = 3",
+            "members = 3\nsnapshot_part_bytes = 1048577",
+            "cluster.snapshot_part_bytes: 1 to 1048576, not 1048577",
+        ),
+        (
+            "members = 3",
             "members = 3\ndrift_ppm = [100001]",
             "cluster.drift_ppm: -100000 to 100000, not 100001",
         ),
