@@ -254,6 +254,7 @@ fn change(
     blocking(|| {
         let transaction = storage.begin(Durability::Deferred)?;
         change(&mut transaction.tables())?;
-        transaction.commit()
+        transaction.commit()?;
+        Ok(())
     })
 }

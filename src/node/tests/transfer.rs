@@ -21,6 +21,7 @@ fn open(member_id: u64) -> (Storage, Loaded) {
         cluster_id: 1,
         member_id,
         voters: &[SENDER, RECEIVER],
+        new_store_id: member_id,
     };
     Storage::open(InMemoryBackend::new(), &identity, 1 << 20).unwrap()
 }
