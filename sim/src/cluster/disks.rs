@@ -49,8 +49,12 @@ impl Cluster {
     /// Lets operations of a member's disk fail: all of them, or the next few.
     pub(crate) fn fail_disk(&self, member: u64, operation: DiskOperation, next: Option<u64>) {
         let many = next.map_or_else(|| "all".to_owned(), |next| format!("the next {next}"));
+        let which = match operation {
+            DiskOperation::Write => "writes",
+            DiskOperation::Sync => "syncs",
+        };
         self.recorder
-            .fault(format!("disk of n{member} fails: {operation:?}, {many}"));
+            .fault(format!("disk of n{member} fails: {which}, {many}"));
         self.machine(member).disk.set_failing(operation, next);
     }
 

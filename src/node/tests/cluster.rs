@@ -146,11 +146,16 @@ pub(super) fn config(id: u64, size: u64) -> Config {
 
 impl Cluster {
     pub(super) fn start(size: u64, seed: u64) -> Cluster {
-        Cluster::start_with(size, seed, TOKEN_TTL)
+        Cluster::start_with(size, seed, TOKEN_TTL, SNAPSHOT_COUNT)
     }
 
-    /// Members whose tokens live for `token_ttl`.
-    pub(super) fn start_with(size: u64, seed: u64, token_ttl: Duration) -> Cluster {
+    /// Members whose tokens live for `token_ttl`, and which truncate their logs after `snapshot_count` entries.
+    pub(super) fn start_with(
+        size: u64,
+        seed: u64,
+        token_ttl: Duration,
+        snapshot_count: u64,
+    ) -> Cluster {
         let witness = Arc::new(Witness::default());
         let members = (1..=size).map(|id| {
             let disk = SimDisk::new(seed * 100 + id);
@@ -159,6 +164,7 @@ impl Cluster {
                 let (disk, life, witness) = (disk.clone(), Arc::clone(&life), Arc::clone(&witness));
                 let config = Config {
                     token_ttl,
+                    snapshot_count,
                     ..config(id, size)
                 };
                 Handle::current()

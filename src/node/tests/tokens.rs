@@ -1,6 +1,6 @@
 //! Tokens in a cluster: who uses one keeps it, and who does not loses it in time, whoever leads.
 
-use super::cluster::{Cluster, simulate};
+use super::cluster::{Cluster, SNAPSHOT_COUNT, simulate};
 use crate::node::{Node, Outcome};
 use crate::state::{
     Authenticate, Caller, Command, Identity, Op, PasswordHash, ROOT, Response, TokenKey, TokenKind,
@@ -102,7 +102,7 @@ fn assert_in_time(idle: Duration) {
 fn an_idle_token_dies_in_time_and_a_used_one_lives_also_under_the_next_leader() {
     for seed in 0..5 {
         simulate(seed, 0.0, move || async move {
-            let cluster = Cluster::start_with(3, seed, TTL);
+            let cluster = Cluster::start_with(3, seed, TTL, SNAPSHOT_COUNT);
             let old = cluster.leader().await;
             let node = cluster.node(old).await;
             guard(&node).await;
@@ -141,7 +141,7 @@ fn an_idle_token_dies_in_time_and_a_used_one_lives_also_under_the_next_leader() 
 fn a_use_at_a_member_that_was_cut_off_is_reported_once_it_is_back() {
     for seed in 0..3 {
         simulate(seed, 0.0, move || async move {
-            let cluster = Cluster::start_with(3, seed, TTL);
+            let cluster = Cluster::start_with(3, seed, TTL, SNAPSHOT_COUNT);
             let leader = cluster.leader().await;
             let node = cluster.node(leader).await;
             guard(&node).await;

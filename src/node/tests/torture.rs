@@ -1,6 +1,7 @@
 //! Everything at once: crashes inside commits, partitions and pauses under load.
 
 use super::cluster::{Cluster, HEARTBEAT, PATIENCE, read, simulate, write};
+use crate::config::TOKEN_TTL;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,6 +10,8 @@ use tokio::time::{Instant, sleep};
 const SEEDS: u64 = 50;
 const FAULTS: u64 = 8;
 const WRITERS: u64 = 4;
+/// So few that most members that were away get a snapshot.
+const SNAPSHOT_COUNT: u64 = 10;
 
 /// A generator of its own for each purpose, so that one more draw here does not change what happens there.
 struct Chance(u64);
@@ -55,7 +58,7 @@ fn members_agree_and_keep_what_they_acknowledged() {
 
 /// How many writes were acknowledged, and how many snapshots installed.
 async fn one_run(seed: u64) -> (u64, u64) {
-    let cluster = Arc::new(Cluster::start(3, seed));
+    let cluster = Arc::new(Cluster::start_with(3, seed, TOKEN_TTL, SNAPSHOT_COUNT));
     let acked: Arc<Mutex<BTreeMap<String, u64>>> = Arc::default();
     let until = Instant::now() + Duration::from_secs(20);
     let writers: Vec<_> = (0..WRITERS)
