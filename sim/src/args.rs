@@ -43,6 +43,9 @@ pub(crate) struct Common {
     /// Writes the lines of the trace beside each history, for `twice`
     #[arg(long, global = true, hide = true)]
     pub(crate) keep_trace: bool,
+    /// Makes the runs from the last to the first, for `twice`
+    #[arg(long, global = true, hide = true)]
+    pub(crate) backwards: bool,
     /// Logs to stderr, on virtual time: off, error, warn, info, debug, trace, or directives such as gatehouse=debug
     /// [default: RUST_LOG, else off]
     #[arg(long, global = true, value_name = "LEVEL")]

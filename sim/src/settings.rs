@@ -30,6 +30,8 @@ pub(crate) struct Settings {
     pub(crate) log: Option<String>,
     /// Writes the lines of the trace beside each history.
     pub(crate) keep_trace: bool,
+    /// Makes the runs from the last to the first.
+    pub(crate) backwards: bool,
     /// Describes every run, not only those that are not "ok".
     pub(crate) details: bool,
 }
@@ -61,6 +63,7 @@ impl Settings {
                 .unwrap_or_else(|| PathBuf::from(REPORT)),
             log: level.as_deref().map_or(Ok(None), directives)?,
             keep_trace: common.keep_trace,
+            backwards: common.backwards,
             details: false,
         })
     }

@@ -3,7 +3,7 @@
 //! HTTP/2 only, so far; what the first bytes mean is decided in [`serve_connection`] alone.
 
 use super::first_bytes::FirstBytes;
-use super::{Executor, Io, Keepalive, Listener, Timer};
+use super::{Executor, Io, Keepalive, Listener, Timer, Watched, watched};
 use hyper::server::conn::http2;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use std::pin::pin;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 /// Calls one connection may have open; more wait at the client. hyper's default of 200 is too few for watchers that
 /// share a connection, and each open call costs memory before anyone has authenticated.
@@ -54,8 +54,10 @@ pub async fn serve(
     options: ServeOptions,
     mut stop: watch::Receiver<bool>,
 ) {
-    // Connections hold receivers: a change tells them to drain, and a dropped sender to close.
-    let (drain, _) = watch::channel(());
+    // The value tells connections to drain, and that its setter is gone, to close.
+    let (drain, draining) = watched(false);
+    // Each connection holds a sender, so that the end of all of them can be awaited.
+    let (open, mut all_closed) = mpsc::channel::<()>(1);
     loop {
         tokio::select! {
             biased;
@@ -63,8 +65,10 @@ pub async fn serve(
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
                     let io = FirstBytes::new(Io::new(stream), FIRST_BYTES_LIMIT);
-                    let connection = serve_connection(io, app.clone(), options, drain.subscribe());
+                    let connection = serve_connection(io, app.clone(), options, draining.clone());
+                    let open = open.clone();
                     tokio::spawn(async move {
+                        let _open = open;
                         if let Err(error) = connection.await {
                             tracing::debug!(%peer, %error, "connection ended");
                         }
@@ -80,15 +84,14 @@ pub async fn serve(
         }
     }
     drop(listener);
-    drain.send_replace(());
-    if tokio::time::timeout(SHUTDOWN_GRACE, drain.closed())
+    drop(open);
+    drain.set(true);
+    if tokio::time::timeout(SHUTDOWN_GRACE, all_closed.recv())
         .await
         .is_err()
     {
-        tracing::info!(
-            connections = drain.receiver_count(),
-            "closing connections with open calls"
-        );
+        let connections = all_closed.sender_strong_count();
+        tracing::info!(connections, "closing connections with open calls");
     }
 }
 
@@ -103,7 +106,7 @@ async fn serve_connection(
     io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     app: axum::Router,
     options: ServeOptions,
-    mut drain: watch::Receiver<()>,
+    drain: Watched<bool>,
 ) -> hyper::Result<()> {
     let mut builder = http2::Builder::new(Executor);
     builder
@@ -117,14 +120,18 @@ async fn serve_connection(
     }
     let service = TowerToHyperService::new(app);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
-    loop {
-        tokio::select! {
-            biased;
-            ended = connection.as_mut() => return ended,
-            drained = drain.changed() => match drained {
-                Ok(()) => connection.as_mut().graceful_shutdown(),
-                Err(_) => return Ok(()),
-            },
-        }
+    tokio::select! {
+        biased;
+        ended = connection.as_mut() => return ended,
+        drained = drain.wait_for(|drain| *drain) => match drained {
+            Some(_) => connection.as_mut().graceful_shutdown(),
+            None => return Ok(()),
+        },
+    }
+    tokio::select! {
+        biased;
+        ended = connection.as_mut() => ended,
+        // Only the setter's end ends this.
+        _ = drain.wait_for(|_| false) => Ok(()),
     }
 }

@@ -85,8 +85,11 @@ pub(crate) fn execute_on(
     settings: &Settings,
     out: &mut impl Write,
 ) -> Result<Exit, Failure> {
-    let (files, work): (Vec<PathBuf>, Vec<Work>) =
-        work(scenarios, asked, settings).into_iter().unzip();
+    let mut work = work(scenarios, asked, settings);
+    if settings.backwards {
+        work.reverse();
+    }
+    let (files, work): (Vec<PathBuf>, Vec<Work>) = work.into_iter().unzip();
     let mut report = Report::new(settings, work.len(), out)?;
     let mut files = files.iter();
     let mut failure = None;

@@ -1,5 +1,5 @@
 //! `twice`: determinism. The same runs in two processes, one without a log and one run at a time, the other with the full
-//! log and two at a time, compared hash by hash.
+//! log, two at a time and from the last run to the first, compared hash by hash.
 
 use super::{Exit, Failure};
 use crate::args::{Format, Seeds};
@@ -16,6 +16,8 @@ struct Side {
     jobs: &'static str,
     /// Every crate's log: formatting it all is the harshest test that the log changes nothing. It is thrown away.
     log: &'static str,
+    /// From the last run to the first: what a run leaves behind in its process must not matter to the next.
+    backwards: bool,
 }
 
 const SIDES: [Side; 2] = [
@@ -23,11 +25,13 @@ const SIDES: [Side; 2] = [
         name: "one job, no log",
         jobs: "1",
         log: "off",
+        backwards: false,
     },
     Side {
-        name: "two jobs, full log",
+        name: "two jobs, full log, backwards",
         jobs: "2",
         log: "gatehouse=trace,trace",
+        backwards: true,
     },
 ];
 
@@ -123,6 +127,9 @@ fn both(
         if settings.general {
             command.arg("--general");
         }
+        if side.backwards {
+            command.arg("--backwards");
+        }
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -139,7 +146,11 @@ fn both(
             );
             return Err(Failure::Usage(problem));
         }
-        sides.push(parse(&output.stdout)?);
+        let mut lines = parse(&output.stdout)?;
+        if side.backwards {
+            lines.reverse();
+        }
+        sides.push(lines);
     }
     let [first, second] = <[Vec<Line>; 2]>::try_from(sides).expect("there are two sides");
     Ok([first, second])
