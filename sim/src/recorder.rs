@@ -6,7 +6,7 @@ use crate::stop::Stop;
 use crate::text::Text;
 use crate::trace::Trace;
 use gatehouse::observer::{Observed, Observer};
-use gatehouse::state::{self, Command, Identity, Response, TokenKey};
+use gatehouse::state::{self, Command, Identity, Meta, Response, TokenKey};
 use madsim::net::NetSim;
 use madsim::time::TimeHandle;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -208,30 +208,6 @@ impl Observer for Watch {
                     });
                 }
             }
-            Observed::TailRemoved { first, last } => record.push(What::Fault {
-                what: format!("n{member} removed the log's entries {first} to {last}"),
-            }),
-            Observed::Truncated { first_index } => record.push(What::Truncated {
-                member,
-                first_index,
-            }),
-            Observed::SnapshotSent { to, index } => {
-                record.push(What::SnapshotSent { member, to, index });
-            }
-            Observed::Installed { meta } => record.push(What::Installed(Box::new(Installed {
-                member,
-                index: meta.applied_index,
-                term: meta.applied_term,
-                auth_revision: meta.auth_revision,
-                auth_enabled: meta.auth_enabled,
-                kv_revision: meta.kv_revision,
-                digest: meta.digest,
-            }))),
-            Observed::Compared { index, equal } => record.push(What::Compared {
-                member,
-                index,
-                equal,
-            }),
             Observed::Published { index } => {
                 let (elapsed, messages) = moment();
                 record
@@ -243,28 +219,73 @@ impl Observer for Watch {
                 command,
                 applied,
                 meta,
-            } => {
-                let decision = decision(applied);
-                record.push(What::Applied(Box::new(Applied {
-                    member,
-                    index: applied.index,
-                    term,
-                    request_id: command.map_or(0, |command| command.request_id),
-                    kind: command.map_or("", |command| kind(&command.op)).into(),
-                    user: command.map(user).unwrap_or_default(),
-                    header_auth_revision: command.map_or(0, |command| command.caller.auth_revision),
-                    decision,
-                    auth_revision: meta.auth_revision,
-                    auth_enabled: meta.auth_enabled,
-                    kv_revision: meta.kv_revision,
-                    digest: meta.digest,
-                    tokens: command
-                        .map(|command| tokens(&command.op))
-                        .unwrap_or_default(),
-                })));
+            } => record.push(applied_entry(member, term, command, applied, &meta)),
+            Observed::TailRemoved { .. }
+            | Observed::Truncated { .. }
+            | Observed::SnapshotSent { .. }
+            | Observed::Installed { .. }
+            | Observed::Compared { .. } => {
+                if let Some(what) = of_store(member, &event) {
+                    record.push(what);
+                }
             }
         }
     }
+}
+
+/// What a member reports of its log and of snapshots.
+fn of_store(member: u64, event: &Observed<'_>) -> Option<What> {
+    Some(match *event {
+        Observed::TailRemoved { first, last } => What::Fault {
+            what: format!("n{member} removed the log's entries {first} to {last}"),
+        },
+        Observed::Truncated { first_index } => What::Truncated {
+            member,
+            first_index,
+        },
+        Observed::SnapshotSent { to, index } => What::SnapshotSent { member, to, index },
+        Observed::Installed { meta } => What::Installed(Box::new(Installed {
+            member,
+            index: meta.applied_index,
+            term: meta.applied_term,
+            auth_revision: meta.auth_revision,
+            auth_enabled: meta.auth_enabled,
+            kv_revision: meta.kv_revision,
+            digest: meta.digest,
+        })),
+        Observed::Compared { index, equal } => What::Compared {
+            member,
+            index,
+            equal,
+        },
+        _ => return None,
+    })
+}
+
+fn applied_entry(
+    member: u64,
+    term: u64,
+    command: Option<&Command>,
+    applied: &state::Applied,
+    meta: &Meta,
+) -> What {
+    What::Applied(Box::new(Applied {
+        member,
+        index: applied.index,
+        term,
+        request_id: command.map_or(0, |command| command.request_id),
+        kind: command.map_or("", |command| kind(&command.op)).into(),
+        user: command.map(user).unwrap_or_default(),
+        header_auth_revision: command.map_or(0, |command| command.caller.auth_revision),
+        decision: decision(applied),
+        auth_revision: meta.auth_revision,
+        auth_enabled: meta.auth_enabled,
+        kv_revision: meta.kv_revision,
+        digest: meta.digest,
+        tokens: command
+            .map(|command| tokens(&command.op))
+            .unwrap_or_default(),
+    }))
 }
 
 impl Record {

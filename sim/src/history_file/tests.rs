@@ -127,6 +127,12 @@ fn of_members() -> Vec<What> {
             auth_hash: u64::MAX,
             digest: 0,
         },
+        What::Healed,
+    ]
+}
+
+fn of_snapshots() -> Vec<What> {
+    vec![
         What::Truncated {
             member: 2,
             first_index: 3,
@@ -150,7 +156,6 @@ fn of_members() -> Vec<What> {
             index: 9,
             equal: false,
         },
-        What::Healed,
     ]
 }
 
@@ -165,7 +170,7 @@ fn what_was_written_is_read_again() {
         members: 3,
         tokens: TokenRules::default(),
     };
-    let whats = [of_clients(), of_members()].concat();
+    let whats = [of_clients(), of_members(), of_snapshots()].concat();
     let event = |what| Event { at_us: 17, what };
     let events = whats.into_iter().map(event).collect();
     let history = History { header, events };

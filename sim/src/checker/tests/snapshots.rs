@@ -46,7 +46,8 @@ fn a_member_may_jump_over_entries_by_a_snapshot_and_by_nothing_else() {
 
 #[test]
 fn what_was_installed_must_be_the_state_of_its_index() {
-    let changes: [(&str, fn(&mut Installed)); 5] = [
+    type Change = fn(&mut Installed);
+    let changes: [(&str, Change); 5] = [
         ("digest", |installed| installed.digest += 1),
         ("term", |installed| installed.term += 1),
         ("auth revision", |installed| installed.auth_revision += 1),

@@ -234,6 +234,10 @@ fn transactions_nest_and_hold_data_calls_only() {
 fn faults_and_windows_are_checked() {
     let rows = [
         (
+            "[[window]]\nname = \"commit-to-publish\"\nms = [9, 3]",
+            "window 1, ms: [9, 3] has its lowest number last",
+        ),
+        (
             "[[fault]]\nkind = \"kill\"\nmember = 9",
             "fault 1, member: members are numbered 1 to 3, there is no 9",
         ),
@@ -277,6 +281,15 @@ fn faults_and_windows_are_checked() {
             "[[fault]]\nkind = \"clock-jump\"\nmember = 1\nms = 86400001",
             "fault 1, ms: -86400000 to 86400000, not 86400001",
         ),
+    ];
+    for (addition, message) in rows {
+        assert_eq!(refusal(&format!("{BASE}{addition}\n")), message);
+    }
+}
+
+#[test]
+fn faults_of_disks_are_checked() {
+    let rows = [
         (
             "[[fault]]\nkind = \"cut-peers\"\nmember = 9",
             "fault 1, member: members are numbered 1 to 3, there is no 9",
@@ -316,10 +329,6 @@ fn faults_and_windows_are_checked() {
         (
             "[[fault]]\nkind = \"disk-rot\"\nmember = 1\n[[fault]]\nkind = \"disk-rot\"\nmember = 1",
             "fault: 2 times disk-rot; of 3 members at most 1 may lose their store",
-        ),
-        (
-            "[[window]]\nname = \"commit-to-publish\"\nms = [9, 3]",
-            "window 1, ms: [9, 3] has its lowest number last",
         ),
     ];
     for (addition, message) in rows {
