@@ -1,6 +1,7 @@
 //! The command line as it is typed. What the program needs of it stands in [`crate::settings`].
 
 use clap::{Parser, Subcommand, ValueEnum};
+use gatehouse_sim::fuzz::Profile;
 use gatehouse_sim::nearest::bug_names;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -36,7 +37,7 @@ pub(crate) struct Common {
     /// Form of the results on stdout: a table, or one JSON object a line
     #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-    /// Directory for the histories of failing runs, and of each scenario's first run, for `run` and `replay`
+    /// Directory for the histories of failing runs, and of each scenario's first run, for `run`, `fuzz` and `replay`
     /// [default: reports/latest]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) report: Option<PathBuf>,
@@ -73,14 +74,25 @@ pub(crate) enum Command {
         #[command(flatten)]
         seeds: Seeds,
     },
+    /// Runs plans that are drawn from seed numbers
+    Fuzz {
+        #[command(flatten)]
+        seeds: Seeds,
+        /// What the plans are after: default, auth or disk
+        #[arg(long, value_name = "P", value_parser = profile, default_value = "default")]
+        profile: Profile,
+    },
     /// Makes the same run again, if asked with the log on virtual time
     Replay {
-        /// A plan file, or a seed to be run in every scenario (or in the one of --scenario)
+        /// A plan file, or the seed of a drawn plan (or, with --scenario, of that scenario)
         #[arg(value_name = "SEED|PLAN.toml")]
         what: String,
         /// The scenario for a bare seed, by name
         #[arg(long, value_name = "NAME")]
         scenario: Option<String>,
+        /// What the plan of a bare seed is after: default, auth or disk [default: default]
+        #[arg(long, value_name = "P", value_parser = profile, conflicts_with = "scenario")]
+        profile: Option<Profile>,
         /// The seed for a plan file [default: the plan's first]
         #[arg(long, value_name = "N")]
         seed: Option<u64>,
@@ -117,12 +129,17 @@ impl Command {
     /// The name of a command that has no use for a report directory.
     pub(crate) fn without_histories(&self) -> Option<&'static str> {
         match self {
-            Command::Run { .. } | Command::Replay { .. } => None,
+            Command::Run { .. } | Command::Fuzz { .. } | Command::Replay { .. } => None,
             Command::Twice { .. } => Some("twice"),
             Command::Bugs { .. } => Some("bugs"),
             Command::Check { .. } => Some("check"),
         }
     }
+}
+
+fn profile(name: &str) -> Result<Profile, String> {
+    let names = Profile::ALL.map(Profile::name).join(", ");
+    Profile::named(name).ok_or_else(|| format!("there is no such profile, only {names}"))
 }
 
 /// What `bugs --help` ends with.

@@ -20,18 +20,31 @@ pub struct Work {
 }
 
 /// Makes the runs, `jobs` at a time, and hands each to `each` in order, until `each` breaks off.
-pub fn run_all(work: &[Work], jobs: usize, mut each: impl FnMut(Run) -> ControlFlow<()>) {
+pub fn run_all(work: &[Work], jobs: usize, each: impl FnMut(Run) -> ControlFlow<()>) {
+    run_each(work.len(), |number| work[number].clone(), jobs, each);
+}
+
+/// The same for `count` runs, each of which is thought of when its turn comes.
+pub fn run_each(
+    count: usize,
+    work: impl Fn(usize) -> Work + Sync,
+    jobs: usize,
+    mut each: impl FnMut(Run) -> ControlFlow<()>,
+) {
     let next = AtomicUsize::new(0);
     let stop = AtomicBool::new(false);
     // A bound keeps workers from running far ahead of whoever takes the results, each of which holds a history.
     let (done, results) = mpsc::sync_channel(2 * jobs.max(1));
     std::thread::scope(|scope| {
-        for _ in 0..jobs.clamp(1, work.len().max(1)) {
-            let (next, stop, done) = (&next, &stop, done.clone());
+        for _ in 0..jobs.clamp(1, count.max(1)) {
+            let (next, stop, work, done) = (&next, &stop, &work, done.clone());
             scope.spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(one) = work.get(number) else { break };
+                    if number >= count {
+                        break;
+                    }
+                    let one = work(number);
                     let result = run(&one.plan, one.seed, &one.options);
                     if done.send((number, result)).is_err() {
                         break;

@@ -15,6 +15,7 @@ mod calls;
 mod clients;
 mod cluster;
 mod faults;
+pub mod fuzz;
 mod input_file;
 mod labels;
 mod liveness;

@@ -9,7 +9,7 @@ mod store;
 
 use args::{Args, Command, Seeds};
 use clap::Parser as _;
-use commands::{Exit, Failure, bugs, check, replay, run, twice};
+use commands::{Exit, Failure, bugs, check, fuzz, replay, run, twice};
 use settings::Settings;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
@@ -66,7 +66,7 @@ fn execute(args: Args, out: &mut impl Write) -> Result<Exit, Failure> {
     if args.common.report.is_some()
         && let Some(name) = args.command.as_ref().and_then(Command::without_histories)
     {
-        let what = format!("{name} keeps no histories: --report belongs to run and replay");
+        let what = format!("{name} keeps no histories: --report belongs to run, fuzz and replay");
         return Err(Failure::Usage(what));
     }
     let settings = Settings::new(&args.common).map_err(Failure::Usage)?;
@@ -77,15 +77,18 @@ fn execute(args: Args, out: &mut impl Write) -> Result<Exit, Failure> {
             all: _,
             seeds,
         }) => run::execute(&files, &seeds, &settings, out),
+        Some(Command::Fuzz { seeds, profile }) => fuzz::execute(profile, &seeds, &settings, out),
         Some(Command::Replay {
             what,
             scenario,
+            profile,
             seed,
             verbose,
         }) => replay::execute(
             replay::Replay {
                 what,
                 scenario,
+                profile,
                 seed,
                 verbose,
             },

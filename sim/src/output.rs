@@ -143,8 +143,8 @@ impl Table {
         }
     }
 
-    /// Prints the table and, of several scenarios, the windows and marks that no run hit.
-    pub(crate) fn print(&self, out: &mut impl Write) -> io::Result<()> {
+    /// Prints the table and, of runs that should have seen everything, the windows and marks that none hit.
+    pub(crate) fn print(&self, out: &mut impl Write, whole: bool) -> io::Result<()> {
         let width = self
             .rows
             .iter()
@@ -176,8 +176,8 @@ impl Table {
                 per_minute(row.seeds, row.wall),
             )?;
         }
-        if self.rows.len() < 2 {
-            return Ok(()); // One scenario cannot see everything.
+        if !whole {
+            return Ok(());
         }
         let missed: Vec<&str> = self
             .marks

@@ -15,6 +15,8 @@ pub enum Purpose {
     Links,
     /// What a crash leaves on a disk; mixed with the member's number.
     Disk(u64),
+    /// What a plan of a fuzzing profile holds; mixed with the number of profile and part.
+    Plan(u64),
 }
 
 impl Purpose {
@@ -26,6 +28,7 @@ impl Purpose {
             Purpose::Windows => 0x0077_696e_646f_7773,
             Purpose::Links => 0x006c_696e_6b73,
             Purpose::Disk(member) => mix(0x6469_736b ^ mix(member)),
+            Purpose::Plan(part) => mix(0x706c_616e ^ mix(part)),
         }
     }
 }
@@ -97,6 +100,8 @@ mod tests {
             first(Purpose::Workload(2)),
             first(Purpose::Disk(1)),
             first(Purpose::Disk(2)),
+            first(Purpose::Plan(1)),
+            first(Purpose::Plan(2)),
         ];
         let distinct: std::collections::BTreeSet<u64> = draws.into_iter().collect();
         assert_eq!(distinct.len(), draws.len());

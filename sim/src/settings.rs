@@ -68,6 +68,15 @@ impl Settings {
         })
     }
 
+    /// The bugs to run with: each that was asked for on its own, or none.
+    pub(crate) fn bug_runs(&self) -> Vec<Option<Bug>> {
+        if self.bugs.is_empty() {
+            vec![None]
+        } else {
+            self.bugs.iter().copied().map(Some).collect()
+        }
+    }
+
     /// How a run with `bug` goes.
     pub(crate) fn options(&self, bug: Option<Bug>) -> Options {
         Options {

@@ -489,7 +489,7 @@ fn a_report_directory_of_no_use_is_refused_before_anything_runs() {
         let output = simulate(report.path(), &[name, what, "--report", directory]);
         assert_eq!(output.status.code(), Some(2), "{name}");
         let said = format!(
-            "gatehouse-sim: {name} keeps no histories: --report belongs to run and replay\n"
+            "gatehouse-sim: {name} keeps no histories: --report belongs to run, fuzz and replay\n"
         );
         assert_eq!(stderr(&output), said);
     }

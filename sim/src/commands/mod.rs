@@ -2,6 +2,7 @@
 
 pub(crate) mod bugs;
 pub(crate) mod check;
+pub(crate) mod fuzz;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod twice;

@@ -5,7 +5,6 @@ use crate::args::{Format, Seeds};
 use crate::output::{Table, describe, explain, hash, json_run};
 use crate::settings::Settings;
 use crate::store::Store;
-use gatehouse::planted::Bug;
 use gatehouse_sim::batch::{Work, run_all};
 use gatehouse_sim::run::Run;
 use gatehouse_sim::scenarios::{self, Scenario};
@@ -34,19 +33,10 @@ pub(crate) fn seeds(asked: &Seeds, scenario: &Scenario) -> Vec<u64> {
     }
 }
 
-/// The bugs to run with: each that was asked for on its own, or none.
-fn bugs(settings: &Settings) -> Vec<Option<Bug>> {
-    if settings.bugs.is_empty() {
-        vec![None]
-    } else {
-        settings.bugs.iter().copied().map(Some).collect()
-    }
-}
-
 /// Every run that was asked for, with the file of its scenario.
 fn work(scenarios: &[Scenario], asked: &Seeds, settings: &Settings) -> Vec<(PathBuf, Work)> {
     let mut work = Vec::new();
-    for bug in bugs(settings) {
+    for bug in settings.bug_runs() {
         let options = settings.options(bug);
         for scenario in scenarios {
             for seed in seeds(asked, scenario) {
@@ -91,14 +81,17 @@ pub(crate) fn execute_on(
     }
     let (files, work): (Vec<PathBuf>, Vec<Work>) = work.into_iter().unzip();
     let mut report = Report::new(settings, work.len(), out)?;
+    // One scenario cannot see everything.
+    report.wide = scenarios.len() > 1;
     let mut files = files.iter();
     let mut failure = None;
     run_all(&work, settings.jobs, |run| {
         let file = files
             .next()
             .expect("one result for each piece of work, in order");
-        match report.take(&run, file) {
-            Ok(()) => ControlFlow::Continue(()),
+        let again = format!("{} --seed {}", file.display(), run.seed);
+        match report.take(&run, &again) {
+            Ok(_) => ControlFlow::Continue(()),
             Err(error) => {
                 failure = Some(error);
                 ControlFlow::Break(())
@@ -112,7 +105,7 @@ pub(crate) fn execute_on(
 }
 
 /// Prints results as they come, and sums them up.
-struct Report<'r, W: Write> {
+pub(crate) struct Report<'r, W: Write> {
     settings: &'r Settings,
     out: &'r mut W,
     store: Store,
@@ -122,10 +115,20 @@ struct Report<'r, W: Write> {
     exit: Exit,
     found: Vec<&'static str>,
     with_bug: bool,
+    /// Whether the runs together should have seen every window and mark.
+    pub(crate) wide: bool,
 }
 
 impl<'r, W: Write> Report<'r, W> {
-    fn new(settings: &'r Settings, runs: usize, out: &'r mut W) -> Result<Report<'r, W>, Failure> {
+    /// For so many runs.
+    ///
+    /// # Errors
+    /// A report directory that cannot be written.
+    pub(crate) fn new(
+        settings: &'r Settings,
+        runs: usize,
+        out: &'r mut W,
+    ) -> Result<Report<'r, W>, Failure> {
         Ok(Report {
             settings,
             out,
@@ -136,10 +139,16 @@ impl<'r, W: Write> Report<'r, W> {
             exit: Exit::Expected,
             found: Vec::new(),
             with_bug: false,
+            wide: false,
         })
     }
 
-    fn take(&mut self, run: &Run, file: &Path) -> Result<(), Failure> {
+    /// Takes the next result; `again` is what `replay` must be told to make the run again. Gives the file of the history
+    /// if it was kept.
+    ///
+    /// # Errors
+    /// A stdout or a report directory that cannot be written.
+    pub(crate) fn take(&mut self, run: &Run, again: &str) -> Result<Option<PathBuf>, Failure> {
         let history = self.store.offer(run)?;
         if run.bug.is_some() {
             self.with_bug = true;
@@ -153,19 +162,24 @@ impl<'r, W: Write> Report<'r, W> {
         match self.settings.format {
             Format::Json => json_run(self.out, run, history.as_deref())?,
             Format::Text if self.settings.details || run.verdict.kind != VerdictKind::Ok => {
-                let print = || describe_run(self.out, run, file, history.as_deref(), self.settings);
+                let print =
+                    || describe_run(self.out, run, again, history.as_deref(), self.settings);
                 self.progress.suspend(print)?;
             }
             Format::Text => {}
         }
         self.progress.inc(1);
-        Ok(())
+        Ok(history)
     }
 
-    fn finish(self) -> Result<Exit, Failure> {
+    /// Sums up.
+    ///
+    /// # Errors
+    /// A stdout that is gone.
+    pub(crate) fn finish(self) -> Result<Exit, Failure> {
         self.progress.finish_and_clear();
         if self.settings.format == Format::Text {
-            self.table.print(self.out)?;
+            self.table.print(self.out, self.wide)?;
             writeln!(self.out, "histories: {}", self.settings.report.display())?;
         }
         if !self.with_bug {
@@ -199,7 +213,7 @@ impl<'r, W: Write> Report<'r, W> {
 fn describe_run(
     out: &mut impl Write,
     run: &Run,
-    file: &Path,
+    again: &str,
     history: Option<&Path>,
     settings: &Settings,
 ) -> io::Result<()> {
@@ -227,9 +241,7 @@ fn describe_run(
     let general = if settings.general { " --general" } else { "" };
     writeln!(
         out,
-        "    again: cargo run -- replay {} --seed {}{bug}{general} --verbose",
-        file.display(),
-        run.seed
+        "    again: cargo run -- replay {again}{bug}{general} --verbose"
     )?;
     if let Some(history) = history {
         writeln!(out, "    history: {}", history.display())?;

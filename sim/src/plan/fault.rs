@@ -232,7 +232,7 @@ impl<'de> Deserialize<'de> for Fault {
 
 impl FaultKind {
     /// Whether `for_ms` means anything for it.
-    pub(super) fn lasts(&self) -> bool {
+    pub(crate) fn lasts(&self) -> bool {
         !matches!(
             self,
             FaultKind::Restart { .. }
