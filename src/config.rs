@@ -124,6 +124,31 @@ impl Config {
 }
 
 #[cfg(test)]
+impl Config {
+    /// How a member of a test runs, without listeners; a test says what is different about its own.
+    pub(crate) fn of_test(member_id: u64, members: Vec<Member>) -> Config {
+        Config {
+            cluster_id: 5,
+            member_id,
+            members,
+            listen_client: Vec::new(),
+            listen_peer: Vec::new(),
+            heartbeat: Duration::from_millis(100),
+            election: Duration::from_secs(1),
+            bcrypt_cost: 4,
+            password_workers: 1,
+            token_kind: TokenKind::Simple,
+            token_ttl: TOKEN_TTL,
+            token_limits: TOKEN_LIMITS,
+            max_txn_ops: 128,
+            max_request_bytes: 1 << 20,
+            snapshot_count: SNAPSHOT_COUNT,
+            snapshot_part_bytes: SNAPSHOT_PART_BYTES,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

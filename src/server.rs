@@ -158,15 +158,12 @@ async fn announce(node: Node) {
 #[cfg(madsim)]
 mod tests {
     use super::*;
-    use crate::config::{
-        Member as ConfigMember, SNAPSHOT_COUNT, SNAPSHOT_PART_BYTES, TOKEN_LIMITS, TOKEN_TTL,
-    };
+    use crate::config::Member as ConfigMember;
     use crate::observer::Unobserved;
     use crate::pb::etcdserverpb::kv_client::KvClient;
     use crate::pb::etcdserverpb::maintenance_client::MaintenanceClient;
     use crate::pb::etcdserverpb::{PutRequest, RangeRequest, StatusRequest};
     use crate::platform::{Channel, ChannelOptions, SimDisk};
-    use crate::state::TokenKind;
     use crate::storage::StorageError;
     use bytes::Bytes;
     use madsim::runtime::Runtime;
@@ -176,27 +173,16 @@ mod tests {
 
     fn config() -> Config {
         let peer_address = "10.0.0.1:2380".to_owned();
+        let listen_peer = vec![peer_address.parse().unwrap()];
+        let member = ConfigMember {
+            id: 1,
+            name: "m1".to_owned(),
+            peer_address,
+        };
         Config {
-            cluster_id: 5,
-            member_id: 1,
-            members: vec![ConfigMember {
-                id: 1,
-                name: "m1".to_owned(),
-                peer_address: peer_address.clone(),
-            }],
             listen_client: vec![CLIENTS.parse().unwrap()],
-            listen_peer: vec![peer_address.parse().unwrap()],
-            heartbeat: Duration::from_millis(100),
-            election: Duration::from_secs(1),
-            bcrypt_cost: 4,
-            password_workers: 1,
-            token_kind: TokenKind::Simple,
-            token_ttl: TOKEN_TTL,
-            token_limits: TOKEN_LIMITS,
-            max_txn_ops: 128,
-            max_request_bytes: 1 << 20,
-            snapshot_count: SNAPSHOT_COUNT,
-            snapshot_part_bytes: SNAPSHOT_PART_BYTES,
+            listen_peer,
+            ..Config::of_test(1, vec![member])
         }
     }
 

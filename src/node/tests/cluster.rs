@@ -1,10 +1,10 @@
 //! A simulated cluster, its faults, and a witness that compares what the members apply.
 
-use crate::config::{Config, Member as ConfigMember, TOKEN_LIMITS, TOKEN_TTL};
+use crate::config::{Config, Member as ConfigMember, TOKEN_TTL};
 use crate::node::{Member, MemberError, Node, NodeError, Outcome};
 use crate::observer::{Observed, Observer};
 use crate::platform::{Clock, Disk, ServeOptions, SimDisk, bind, serve};
-use crate::state::{Caller, Command, Op, Put, Range, RawRange, TokenKind};
+use crate::state::{Caller, Command, Op, Put, Range, RawRange};
 use bytes::Bytes;
 use madsim::net::NetSim;
 use madsim::runtime::{Handle, NodeHandle, Runtime};
@@ -126,21 +126,11 @@ pub(super) fn config(id: u64, size: u64) -> Config {
     });
     Config {
         cluster_id: 77,
-        member_id: id,
-        members: members.collect(),
-        listen_client: Vec::new(),
-        listen_peer: vec![format!("10.0.0.{id}:2380").parse().unwrap()],
         heartbeat: HEARTBEAT,
         election: ELECTION,
-        bcrypt_cost: 4,
-        password_workers: 1,
-        token_kind: TokenKind::Simple,
-        token_ttl: TOKEN_TTL,
-        token_limits: TOKEN_LIMITS,
-        max_txn_ops: 128,
-        max_request_bytes: 1 << 20,
         snapshot_count: SNAPSHOT_COUNT,
         snapshot_part_bytes: 256,
+        ..Config::of_test(id, members.collect())
     }
 }
 

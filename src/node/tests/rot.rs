@@ -3,7 +3,7 @@
 
 use super::super::member::{Member, open};
 use super::super::{MemberError, Node};
-use crate::config::{Config, Member as ConfigMember, TOKEN_LIMITS, TOKEN_TTL};
+use crate::config::{Config, Member as ConfigMember};
 use crate::observer::Unobserved;
 use crate::platform::{Clock, Disk};
 use crate::state::{
@@ -65,26 +65,12 @@ struct Content {
 }
 
 fn config() -> Config {
-    Config {
-        cluster_id: 5,
-        member_id: 1,
-        members: vec![ConfigMember {
-            id: 1,
-            name: "m1".to_owned(),
-            peer_address: "127.0.0.1:1".to_owned(),
-        }],
-        listen_client: Vec::new(),
-        listen_peer: Vec::new(),
-        heartbeat: Duration::from_millis(100),
-        election: Duration::from_secs(1),
-        bcrypt_cost: 4,
-        password_workers: 1,
-        token_kind: TokenKind::Simple,
-        token_ttl: TOKEN_TTL,
-        token_limits: TOKEN_LIMITS,
-        max_txn_ops: 128,
-        max_request_bytes: 1 << 20,
-    }
+    let member = ConfigMember {
+        id: 1,
+        name: "m1".to_owned(),
+        peer_address: "127.0.0.1:1".to_owned(),
+    };
+    Config::of_test(1, vec![member])
 }
 
 /// A directory in memory where there is one: a fuzz test need not wear out a disk.

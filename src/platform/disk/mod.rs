@@ -18,6 +18,7 @@ mod sim_faults;
 mod sim_file;
 #[cfg(madsim)]
 mod sim_register;
+#[cfg(madsim)]
 mod space;
 #[cfg(madsim)]
 mod unfinished;
