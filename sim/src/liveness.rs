@@ -12,7 +12,9 @@ use gatehouse::pb::etcdserverpb::HashKvResponse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
+use tonic::Status;
 
 /// How long the cluster may take from healing to service, virtual time. Measured over 20 seeds for each kind of fault:
 /// at worst 3.0 s to the first write when both ends of a connection ping, so 5 s; and a client may first have to notice
@@ -173,19 +175,30 @@ impl Prover {
 }
 
 /// Reads every member's hashes at one applied index, not necessarily at one time: the cluster has work of its own (it
-/// reports and expires tokens), so an index may be over before the last member has been asked.
-async fn probe(world: &World, mut token: Option<Token>) -> Result<(), Failure> {
-    let mut caller = Caller::new("liveness", world.seed, world.recorder.clone());
+/// reports and expires tokens), so an index may be over before the last member has been asked. All are asked at once, since
+/// asking is itself a use of a token, which the cluster reports.
+async fn probe(world: &Arc<World>, mut token: Option<Token>) -> Result<(), Failure> {
     let mut seen: BTreeMap<u64, BTreeMap<u64, HashKvResponse>> = BTreeMap::new();
     let start = Instant::now();
+    let mut callers: BTreeMap<u64, Caller> = BTreeMap::new();
     loop {
         let mut last = Vec::new();
+        let mut refused = None;
+        // One may be lost only now.
         let all = 1..=world.cluster.size();
         let members: Vec<u64> = all
             .filter(|member| !world.cluster.is_lost(*member))
             .collect();
-        for member in members.iter().copied() {
-            match caller.hashes(member, token.as_ref(), CALL_TIMEOUT).await {
+        let by_member = members.iter().map(|member| {
+            let caller = callers.remove(member);
+            (*member, caller.unwrap_or_else(|| prober(world)))
+        });
+        for asked in ask_all(by_member, token.as_ref()) {
+            let (member, caller, hashes) = asked
+                .await
+                .map_err(|error| format!("reading the hashes ended early: {error}"))?;
+            callers.insert(member, caller);
+            match hashes {
                 Ok(hashes) => {
                     last.push(format!("n{member} {}", hashes.applied_index));
                     let at_index = seen.entry(hashes.applied_index).or_default();
@@ -194,17 +207,7 @@ async fn probe(world: &World, mut token: Option<Token>) -> Result<(), Failure> {
                 Err(status) => {
                     let (code, message) = (code_name(&status), status.message());
                     last.push(format!("n{member}: {code} \"{message}\""));
-                    if message == INVALID_TOKEN
-                        && let Some(user) = &world.plan.liveness
-                    {
-                        let call = Call {
-                            member,
-                            op: &login(user),
-                            token: None,
-                            timeout: CALL_TIMEOUT,
-                        };
-                        token = caller.call(call).await.token;
-                    }
+                    refused = (message == INVALID_TOKEN).then_some(member).or(refused);
                 }
             }
         }
@@ -224,8 +227,42 @@ async fn probe(world: &World, mut token: Option<Token>) -> Result<(), Failure> {
                 last.join(", ")
             ));
         }
+        if let (Some(member), Some(user)) = (refused, &world.plan.liveness) {
+            token = log_in(world, member, user).await;
+        }
         sleep(PAUSE).await;
     }
+}
+
+fn prober(world: &World) -> Caller {
+    Caller::new("liveness", world.seed, world.recorder.clone())
+}
+
+type Asked = (u64, Caller, Result<HashKvResponse, Status>);
+
+/// Asks every member for its hashes, each over connections of its own.
+fn ask_all(
+    callers: impl Iterator<Item = (u64, Caller)>,
+    token: Option<&Token>,
+) -> Vec<JoinHandle<Asked>> {
+    let asked = callers.map(|(member, mut caller)| {
+        let token = token.cloned();
+        tokio::spawn(async move {
+            let hashes = caller.hashes(member, token.as_ref(), CALL_TIMEOUT).await;
+            (member, caller, hashes)
+        })
+    });
+    asked.collect()
+}
+
+async fn log_in(world: &World, member: u64, user: &Liveness) -> Option<Token> {
+    let call = Call {
+        member,
+        op: &login(user),
+        token: None,
+        timeout: CALL_TIMEOUT,
+    };
+    prober(world).call(call).await.token
 }
 
 fn login(user: &Liveness) -> Op {

@@ -3,7 +3,7 @@
 
 use super::super::member::{Member, open};
 use super::super::{MemberError, Node};
-use crate::config::{Config, Member as ConfigMember};
+use crate::config::{Config, Member as ConfigMember, TOKEN_LIMITS};
 use crate::observer::Unobserved;
 use crate::platform::{Clock, Disk};
 use crate::state::{
