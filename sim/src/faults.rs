@@ -15,6 +15,9 @@ use tokio::time::sleep;
 /// How often a fault that waits for an election looks whether there was one, milliseconds.
 const LOOK_MS: u64 = 5;
 
+/// Elections after which a cut-off member is joined again though its peers have no leader.
+const ELECTIONS_MAX: u64 = 20;
+
 /// How long a slow link is open between two bursts, milliseconds: long enough for what was held back to leave.
 const OPEN_MS: Span = Span { low: 1, high: 10 };
 
@@ -194,17 +197,17 @@ fn peers(cluster: &Cluster, member: u64) -> Vec<u64> {
 
 /// Cuts a member off from its peers, and joins them again once the peers have a leader and `lasts` is over. A time alone
 /// would not do: healed before the election nothing conflicts, and healed long after it the other side has written as many
-/// entries as the cut-off member holds, so that none of them is left over behind the new ones.
+/// entries as the cut-off member holds, so that none of them is left over behind the new ones. Other faults may keep the
+/// peers from ever having a leader, so there is an end to the wait.
 async fn cut_peers(world: &World, member: u64, lasts: Option<Duration>) {
     let peers = peers(&world.cluster, member);
     let what = describe(&[member], &peers, Direction::Both);
     world.recorder.fault(format!("cut {what}"));
     links(&[member], &peers, Direction::Both).for_each(|(from, to)| world.cluster.cut(from, to));
-    while world
-        .recorder
-        .leader()
-        .is_none_or(|leader| leader == member)
-    {
+    let patience = Duration::from_millis(world.plan.cluster.election_ms * ELECTIONS_MAX);
+    let start = tokio::time::Instant::now();
+    let leads = |world: &World| world.recorder.leader();
+    while leads(world).is_none_or(|leader| leader == member) && start.elapsed() < patience {
         sleep(Duration::from_millis(LOOK_MS)).await;
     }
     if waited(lasts).await {

@@ -39,6 +39,11 @@ impl Cluster {
         }
     }
 
+    /// A power cut comes with bytes that rot.
+    pub(crate) fn expect_rot(&self, member: u64) {
+        self.machine(member).disk.expect_rot();
+    }
+
     /// Changes bytes on a member's disk.
     pub(crate) fn rot(&self, member: u64, bytes: u64) {
         let changed = self.machine(member).disk.rot(bytes);

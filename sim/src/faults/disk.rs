@@ -28,6 +28,7 @@ pub(super) async fn strike(
                 cluster.rot(member, *bytes);
                 return;
             }
+            cluster.expect_rot(member);
             cluster.kill(member);
             cluster.rot(member, *bytes);
             if waited(lasts).await {

@@ -19,6 +19,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 /// How long a barrier takes unless told otherwise: an SSD that is not quite idle.
 const LATENCY: Range<Duration> = Duration::from_micros(500)..Duration::from_micros(4_500);
@@ -66,6 +67,8 @@ pub(super) struct State {
     pub(super) failing: Failing,
     pub(super) stalled: bool,
     pub(super) rotten: bool,
+    /// Whether its bytes rot, or are about to.
+    pub(super) rots: bool,
     /// Whether a fault failed an operation since the disk was last opened.
     pub(super) failed: bool,
     pub(super) fault_chance: Seeded,
@@ -96,6 +99,7 @@ impl SimDisk {
             failing: Failing::default(),
             stalled: false,
             rotten: false,
+            rots: false,
             failed: false,
             fault_chance: Seeded::new(seeds.next()),
             changed: Arc::default(),
@@ -128,7 +132,7 @@ impl SimDisk {
         let mut state = self.state();
         let state = &mut *state;
         state.cut();
-        state.register.crash();
+        state.crash_register();
         let sealed = std::mem::take(&mut state.sealed);
         let kept = state.crash_chance.below(sealed.len() as u64 + 1);
         let mut torn = &state.open;
@@ -235,7 +239,13 @@ impl SimDisk {
     }
 
     pub(super) fn set_register(&self, epoch: u64, content: Slot) -> io::Result<()> {
-        self.live(epoch)?.register.set(content);
+        let mut state = self.live(epoch)?;
+        let now = Instant::now();
+        if !state.stalled {
+            state.register.settle_until(now);
+        }
+        let synced = now + state.draw_latency();
+        state.register.set(content, synced);
         Ok(())
     }
 
@@ -380,6 +390,17 @@ impl State {
                 self.spare.push(batch);
             }
         }
+    }
+
+    /// What is left of the register. A note of what is durable is lost only if its own sync is under way, and not together
+    /// with bytes that rot: that would be one fault more than a counter of commits can notice.
+    fn crash_register(&mut self) {
+        if self.rots {
+            self.register.settle_all();
+        } else if self.register.is_pending() && !self.stalled {
+            self.register.settle_until(Instant::now());
+        }
+        self.register.crash();
     }
 
     fn draw_latency(&mut self) -> Duration {

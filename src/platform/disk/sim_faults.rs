@@ -26,6 +26,12 @@ impl SimDisk {
         state.changed.notify_waiters();
     }
 
+    /// To be called before a power cut that [`SimDisk::rot`] follows: from now on a power cut loses no note of a commit that
+    /// is durable. The two together are more than a member can notice.
+    pub fn expect_rot(&self) {
+        self.state().rots = true;
+    }
+
     /// Changes `count` bytes of what has been written, durable or not. Gives how many it found.
     pub fn rot(&self, count: u64) -> usize {
         let mut state = self.state();
@@ -34,6 +40,7 @@ impl SimDisk {
         let flips = rot::choose(&state.space, len, count, &mut state.fault_chance);
         rot::apply(&flips, &mut state.durable);
         rot::apply(&flips, &mut state.view);
+        state.rots = true;
         state.rotten |= !flips.is_empty();
         flips.len()
     }

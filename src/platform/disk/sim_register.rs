@@ -2,14 +2,15 @@
 
 use super::register::Slot;
 use crate::platform::seeded::Seeded;
+use tokio::time::Instant;
 
 /// Both slots, and what is on its way to them.
 #[derive(Debug)]
 pub(super) struct SimRegister {
     durable: Option<[Slot; 2]>,
     next: usize,
-    /// Written, and not synced yet.
-    pending: Option<Slot>,
+    /// Written, and not synced yet; with the moment at which its own sync ends.
+    pending: Option<(Slot, Instant)>,
     waiting: Option<Slot>,
     chance: Seeded,
 }
@@ -42,11 +43,26 @@ impl SimRegister {
         (self.next, self.pending, self.waiting) = (0, None, None);
     }
 
-    pub(super) fn set(&mut self, content: Slot) {
+    /// Writes `content`, whose sync ends at `synced` unless another one is under way.
+    pub(super) fn set(&mut self, content: Slot, synced: Instant) {
         if self.pending.is_some() {
             self.waiting = Some(content);
         } else {
-            self.pending = Some(content);
+            self.pending = Some((content, synced));
+        }
+    }
+
+    /// Finishes the syncs that have had their time by `now`.
+    pub(super) fn settle_until(&mut self, now: Instant) {
+        while self.pending.is_some_and(|(_, synced)| synced <= now) {
+            self.settle();
+        }
+    }
+
+    /// Finishes every sync.
+    pub(super) fn settle_all(&mut self) {
+        while self.is_pending() {
+            self.settle();
         }
     }
 
@@ -57,17 +73,21 @@ impl SimRegister {
 
     /// The sync has finished.
     pub(super) fn settle(&mut self) {
-        if let (Some(content), Some(slots)) = (self.pending.take(), &mut self.durable) {
+        let Some((content, synced)) = self.pending.take() else {
+            return;
+        };
+        if let Some(slots) = &mut self.durable {
             slots[self.next] = content;
             self.next ^= 1;
         }
-        self.pending = self.waiting.take();
+        // It takes no longer than the one before, which it waited for.
+        self.pending = self.waiting.take().map(|content| (content, synced));
     }
 
     /// The power fails: what was on its way is lost, kept or torn.
     pub(super) fn crash(&mut self) {
         self.waiting = None;
-        let (Some(content), Some(slots)) = (self.pending.take(), &mut self.durable) else {
+        let (Some((content, _)), Some(slots)) = (self.pending.take(), &mut self.durable) else {
             return;
         };
         let slot = &mut slots[self.next];
@@ -91,6 +111,12 @@ mod tests {
     use super::super::register::REGISTER_BYTES;
     use super::*;
     use std::collections::BTreeSet;
+    use std::time::Duration;
+
+    /// The moment at which everything is said to be synced; outside of a simulation, time is the system's.
+    fn later() -> Instant {
+        Instant::now() + Duration::from_secs(1)
+    }
 
     #[test]
     fn a_crash_leaves_one_slot_whole_and_never_what_was_not_written() {
@@ -98,10 +124,10 @@ mod tests {
         for seed in 0..100 {
             let mut register = SimRegister::new(seed);
             register.replace([1; REGISTER_BYTES]);
-            register.set([2; REGISTER_BYTES]);
+            register.set([2; REGISTER_BYTES], later());
             register.settle();
-            register.set([3; REGISTER_BYTES]);
-            register.set([4; REGISTER_BYTES]);
+            register.set([3; REGISTER_BYTES], later());
+            register.set([4; REGISTER_BYTES], later());
             register.crash();
             let [first, second] = register.read().unwrap();
             assert_eq!(first, [2; REGISTER_BYTES], "synced");
@@ -115,8 +141,21 @@ mod tests {
         let mut register = SimRegister::new(1);
         assert_eq!(register.read(), None);
         register.replace([1; REGISTER_BYTES]);
-        register.set([2; REGISTER_BYTES]);
+        register.set([2; REGISTER_BYTES], later());
         assert!(register.is_pending());
+        assert_eq!(register.read().unwrap()[0], [2; REGISTER_BYTES]);
+    }
+
+    #[test]
+    fn a_sync_that_has_had_its_time_is_not_lost() {
+        let mut register = SimRegister::new(1);
+        register.replace([1; REGISTER_BYTES]);
+        let synced = later();
+        register.set([2; REGISTER_BYTES], synced);
+        register.settle_until(synced - Duration::from_nanos(1));
+        assert!(register.is_pending());
+        register.settle_until(synced);
+        register.crash();
         assert_eq!(register.read().unwrap()[0], [2; REGISTER_BYTES]);
     }
 }
