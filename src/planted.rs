@@ -85,11 +85,18 @@ pub enum Bug {
     PermCacheStaleAfterSnapshotB,
     /// A start does not read whether auth is on, and relies on the log to say so. Noticed by P10, P2 and P9.
     EnabledFlagLostOnBoot,
+    /// Every start raises the stored auth revision. Noticed by P9.
+    AuthRevBumpOnBoot,
+    /// A start derives nothing from users and roles, so that only admins may do anything there. Noticed by P10.
+    PermCacheEmptyAfterBoot,
+    /// The applied index is not stored with entries that were all refused. Noticed by P11: the log of such a member is
+    /// truncated behind what its store says is applied.
+    DeniedEntrySkipsIndex,
 }
 
 impl Bug {
     /// Every switch, in the order of the kill table.
-    pub const ALL: [Bug; 37] = [
+    pub const ALL: [Bug; 40] = [
         Bug::AuthnChangepwToctouA,
         Bug::AuthnChangepwToctouB,
         Bug::AuthnChangepwToctouC,
@@ -127,6 +134,9 @@ impl Bug {
         Bug::PermCacheStaleAfterSnapshotA,
         Bug::PermCacheStaleAfterSnapshotB,
         Bug::EnabledFlagLostOnBoot,
+        Bug::AuthRevBumpOnBoot,
+        Bug::PermCacheEmptyAfterBoot,
+        Bug::DeniedEntrySkipsIndex,
     ];
 
     /// The name on the command line and in reports: `slug` or `slug/x` for a sub-switch.
@@ -169,6 +179,9 @@ impl Bug {
             Bug::PermCacheStaleAfterSnapshotA => "perm-cache-stale-after-snapshot/a",
             Bug::PermCacheStaleAfterSnapshotB => "perm-cache-stale-after-snapshot/b",
             Bug::EnabledFlagLostOnBoot => "enabled-flag-lost-on-boot",
+            Bug::AuthRevBumpOnBoot => "auth-rev-bump-on-boot",
+            Bug::PermCacheEmptyAfterBoot => "perm-cache-empty-after-boot",
+            Bug::DeniedEntrySkipsIndex => "denied-entry-skips-index",
         }
     }
 
@@ -205,6 +218,9 @@ impl Bug {
             Bug::AuthIndexNotAtomic => &["P9", "P11"],
             Bug::PermCacheStaleAfterSnapshotA | Bug::PermCacheStaleAfterSnapshotB => &["P10"],
             Bug::EnabledFlagLostOnBoot => &["P1", "P2", "P4", "P9", "P10"],
+            Bug::AuthRevBumpOnBoot => &["P9", "P10", "P11"],
+            Bug::PermCacheEmptyAfterBoot => &["P3", "P4", "P9", "P10"],
+            Bug::DeniedEntrySkipsIndex => &["P11"],
         }
     }
 

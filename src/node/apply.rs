@@ -32,6 +32,8 @@ pub(super) struct Work {
 pub(super) struct Done {
     /// Whether anything was applied, or installed.
     pub(super) applied: bool,
+    /// Whether everything that was applied was refused.
+    all_refused: bool,
     /// Whether an entry of a later term than before was applied.
     pub(super) term_began: bool,
     /// Who gets which outcome.
@@ -85,7 +87,7 @@ impl Applier {
             let left_over = tables.append(&work.entries, last_index)?;
             let stored_index = self.state.meta().applied_index;
             let done = self.apply(&work.committed, &mut tables, proposals, observer)?;
-            if done.applied {
+            if done.applied && !(planted(Bug::DeniedEntrySkipsIndex) && done.all_refused) {
                 let mut meta = self.state.meta();
                 if planted(Bug::AuthIndexNotAtomic) && work.committed.iter().all(changes_auth) {
                     meta.applied_index = stored_index;
@@ -162,6 +164,7 @@ impl Applier {
     ) -> Result<Done, MemberError> {
         let mut done = Done {
             applied: !committed.is_empty(),
+            all_refused: true,
             ..Done::default()
         };
         for entry in committed {
@@ -182,6 +185,7 @@ impl Applier {
             };
             let observed = command.clone();
             let applied = self.state.apply(index, term, command, &tables.values()?)?;
+            done.all_refused &= applied.result.is_err();
             tables.put_writes(&applied.writes)?;
             let meta = self.state.meta();
             let command = observed.as_ref();

@@ -18,7 +18,7 @@ use crate::observer::{Observed, Observer};
 use crate::planted::{Bug, planted};
 use crate::platform::{Clock, Disk, blocking, random_u64, watched};
 use crate::state::State;
-use crate::storage::{Commits, Identity, Loaded, Storage};
+use crate::storage::{Commits, Durability, Identity, Loaded, Storage};
 use raft::RawNode;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
@@ -71,7 +71,16 @@ impl Member {
         if planted(Bug::EnabledFlagLostOnBoot) {
             image.meta.auth_enabled = false;
         }
-        let state = State::restore(image);
+        if planted(Bug::AuthRevBumpOnBoot) && !loaded.created {
+            image.meta.auth_revision += 1;
+            let transaction = storage.begin(Durability::Synced)?;
+            transaction.tables().put_state(&image.meta)?;
+            blocking(|| transaction.commit())?;
+        }
+        let mut state = State::restore(image);
+        if planted(Bug::PermCacheEmptyAfterBoot) {
+            state.forget_rights();
+        }
         let first = View {
             state: state.clone(),
             term: raft.raft.term,
