@@ -13,6 +13,9 @@ const LAST_MS: u64 = 7_000;
 /// Longest that a fault lasts, milliseconds.
 const LONGEST_MS: [u64; 3] = [300, 1_500, 4_000];
 
+/// Longest that nobody is up, milliseconds.
+const ALL_DOWN_MS_MAX: u64 = 700;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Kill,
@@ -81,7 +84,11 @@ pub(super) fn faults(profile: Profile, cluster: &Cluster, rng: &mut Rng) -> Vec<
             }
             may_rot -= 1;
         }
-        let when = time(rng);
+        let mut when = time(rng);
+        if kind == Kind::KillAll || cluster.members == 1 {
+            // Nobody serves meanwhile; clients repeat calls for about a second, and then have nothing to go on with.
+            when.for_ms = Some(exactly(rng.between(20, ALL_DOWN_MS_MAX)));
+        }
         if kind == Kind::KillAll {
             faults.extend((1..=cluster.members).map(|member| Fault {
                 kind: FaultKind::Kill {
@@ -92,7 +99,6 @@ pub(super) fn faults(profile: Profile, cluster: &Cluster, rng: &mut Rng) -> Vec<
             continue;
         }
         let kind = one(kind, cluster, rng);
-        let mut when = when;
         if !kind.lasts() {
             when.for_ms = None;
         }

@@ -136,7 +136,9 @@ fn admin(
         }
     }
     if user == "root" {
-        steps.push(step(data.put(rng), pause(rng)));
+        // Faults may have cost it its first login.
+        steps.push(login(user, format!("{user}-1").into(), pause(rng)));
+        steps.push(step(data.put(rng), Span::default()));
     }
     Client {
         name: name.to_owned(),
