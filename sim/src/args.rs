@@ -109,6 +109,9 @@ pub(crate) enum Command {
         all: bool,
         #[command(flatten)]
         seeds: Seeds,
+        /// Runs the plans drawn from the seeds instead of scenarios: default, auth or disk
+        #[arg(long, value_name = "P", value_parser = profile, conflicts_with_all = ["files", "all"], requires = "seeds_given")]
+        profile: Option<Profile>,
     },
     /// The kill table: whether and how fast each planted bug is found
     #[command(after_help = known_bugs())]
@@ -149,6 +152,7 @@ fn known_bugs() -> String {
 
 /// Which seeds.
 #[derive(Clone, Debug, Default, clap::Args)]
+#[group(id = "seeds_given", multiple = true)]
 pub(crate) struct Seeds {
     /// This seed alone
     #[arg(long, value_name = "N", conflicts_with = "seeds")]

@@ -207,7 +207,9 @@ async fn probe(world: &Arc<World>, mut token: Option<Token>) -> Result<(), Failu
                 Err(status) => {
                     let (code, message) = (code_name(&status), status.message());
                     last.push(format!("n{member}: {code} \"{message}\""));
-                    refused = (message == INVALID_TOKEN).then_some(member).or(refused);
+                    // Without one: auth may have been off at the last login, and be on now.
+                    let needs_login = message == INVALID_TOKEN || token.is_none();
+                    refused = needs_login.then_some(member).or(refused);
                 }
             }
         }

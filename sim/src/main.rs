@@ -95,7 +95,12 @@ fn execute(args: Args, out: &mut impl Write) -> Result<Exit, Failure> {
             settings,
             out,
         ),
-        Some(Command::Twice { files, seeds, .. }) => twice::execute(&files, &seeds, &settings, out),
+        Some(Command::Twice {
+            files,
+            all: _,
+            seeds,
+            profile,
+        }) => twice::execute(&files, profile, &seeds, &settings, out),
         Some(Command::Bugs { slugs, seeds }) => bugs::execute(&slugs, &seeds, &settings, out),
         Some(Command::Check { history }) => check::execute(&history, &settings, out),
     }

@@ -16,7 +16,7 @@ fn command(report: &Path, arguments: &[&str]) -> Command {
         .args(arguments)
         .env_remove("RUST_LOG")
         .current_dir(root);
-    if arguments[0] == "run" || arguments[0] == "replay" {
+    if ["run", "replay", "fuzz"].contains(&arguments[0]) {
         command.arg("--report").arg(report);
     }
     command
@@ -212,14 +212,73 @@ fn twice_compares_two_processes() {
 }
 
 #[test]
+fn drawn_plans_are_run_replayed_and_compared() {
+    let report = tempfile::tempdir().unwrap();
+    let fuzz = [
+        "fuzz",
+        "--seeds",
+        "1..3",
+        "--profile",
+        "disk",
+        "--format",
+        "json",
+    ];
+    let runs = simulate(report.path(), &fuzz);
+    assert_eq!(runs.status.code(), Some(0), "{}", stdout(&runs));
+    let lines = json_lines(&runs);
+    assert_eq!(lines.len(), 3);
+    let replay = ["replay", "2", "--profile", "disk", "--format", "json"];
+    let again = simulate(report.path(), &replay);
+    assert_eq!(json_lines(&again)[0]["trace_hash"], lines[1]["trace_hash"]);
+    let twice = ["twice", "--profile", "disk", "--seeds", "1..3"];
+    assert_eq!(
+        stdout(&simulate(report.path(), &twice)),
+        "3 runs, each with the same trace hash in both processes\n"
+    );
+}
+
+#[test]
+fn a_drawn_plan_that_fails_is_kept_and_needs_no_seed_any_more() {
+    let report = tempfile::tempdir().unwrap();
+    let bug = ["--bug", "stale-member-check/a", "--format", "json"];
+    let fuzz = [&["fuzz", "--seeds", "1..40", "--profile", "auth"], &bug[..]].concat();
+    let runs = simulate(report.path(), &fuzz);
+    assert_eq!(runs.status.code(), Some(0), "found: {}", stdout(&runs));
+    let lines = json_lines(&runs);
+    let found = lines
+        .iter()
+        .find(|line| line["verdict"] == "violation")
+        .unwrap();
+    let history = Path::new(found["history"].as_str().unwrap());
+    let plan = history.with_extension("toml");
+    let replay = [&["replay", plan.to_str().unwrap()], &bug[..]].concat();
+    let again = simulate(report.path(), &replay);
+    assert_eq!(json_lines(&again)[0]["trace_hash"], found["trace_hash"]);
+}
+
+#[test]
 fn bad_input_is_exit_2_with_a_reason() {
     let report = tempfile::tempdir().unwrap();
     let broken = report.path().join("broken.toml");
     std::fs::write(&broken, "version = 1\nname = \"x\"\nmembers = 3\n").unwrap();
     let broken = broken.to_str().unwrap();
-    let rows: [(&[&str], &str); 14] = [
+    let rows: [(&[&str], &str); 19] = [
         (&["run", "--sead", "1"], "unexpected argument '--sead'"),
         (&["run", "--seed", "one"], "invalid digit"),
+        (&["fuzz"], "say which seeds: --seeds A..B or --seed N"),
+        (
+            &["fuzz", "--seed", "1", "--profile", "disc"],
+            "there is no such profile, only default, auth, disk",
+        ),
+        (
+            &["replay", SINGLE, "--profile", "disk"],
+            "--profile belongs to a bare seed; a plan file says everything",
+        ),
+        (&["twice", "--profile", "disk"], "--seed"),
+        (
+            &["twice", SINGLE, "--profile", "disk", "--seed", "1"],
+            "cannot be used with",
+        ),
         (&["run", "--seeds", "9..1"], "9 is larger than 1"),
         (
             &["run", "no-such.toml"],

@@ -5,7 +5,9 @@ use super::{Exit, Failure};
 use crate::args::{Format, Seeds};
 use crate::output::json_line;
 use crate::settings::Settings;
+use gatehouse_sim::fuzz::Profile;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -53,20 +55,29 @@ struct Line {
 /// Bad input, a process that cannot be started, or a stdout that is gone.
 pub(crate) fn execute(
     files: &[PathBuf],
+    profile: Option<Profile>,
     asked: &Seeds,
     settings: &Settings,
     out: &mut impl Write,
 ) -> Result<Exit, Failure> {
-    // Read here as well, so that bad input is reported once and in full.
-    super::run::scenarios(files)?;
+    let what: Vec<OsString> = if let Some(profile) = profile {
+        ["fuzz", "--profile", profile.name()]
+            .map(OsString::from)
+            .into()
+    } else {
+        // Read here as well, so that bad input is reported once and in full.
+        super::run::scenarios(files)?;
+        let files = files.iter().map(|file| file.clone().into_os_string());
+        [OsString::from("run")].into_iter().chain(files).collect()
+    };
     let scratch = Scratch::new()?;
     let seeds = seed_arguments(asked);
-    let [first, second] = both(files, &seeds, settings, &scratch)?;
+    let [first, second] = both(&what, &seeds, settings, &scratch)?;
     for (one, other) in first.iter().zip(&second) {
         if one != other {
             differing(one, other, settings, out)?;
             if settings.format == Format::Text {
-                explain(one, files, settings, &scratch, out)?;
+                explain(one, &what, settings, &scratch, out)?;
             }
             return Ok(Exit::Nondeterminism);
         }
@@ -102,7 +113,7 @@ fn seed_arguments(asked: &Seeds) -> Vec<String> {
 
 /// Both processes at once; they share nothing but the processors.
 fn both(
-    files: &[PathBuf],
+    what: &[OsString],
     seeds: &[String],
     settings: &Settings,
     scratch: &Scratch,
@@ -111,7 +122,7 @@ fn both(
     let mut running = Vec::new();
     for (number, side) in SIDES.iter().enumerate() {
         let mut command = Command::new(&program);
-        command.arg("run").args(files).args(seeds);
+        command.args(what).args(seeds);
         command.args([
             "--format",
             "json",
@@ -213,7 +224,7 @@ const CONTEXT: usize = 5;
 /// Makes the run twice again, alone, and shows the first event that differs.
 fn explain(
     line: &Line,
-    files: &[PathBuf],
+    what: &[OsString],
     settings: &Settings,
     scratch: &Scratch,
     out: &mut impl Write,
@@ -223,7 +234,7 @@ fn explain(
         line.seed.to_string(),
         "--keep-trace".to_owned(),
     ];
-    both(files, &seed, settings, scratch)?;
+    both(what, &seed, settings, scratch)?;
     let bug = line.bug.as_deref();
     let bug = bug
         .map(|slug| format!("-{}", slug.replace('/', "-")))
