@@ -262,23 +262,9 @@ fn bad_input_is_exit_2_with_a_reason() {
     let broken = report.path().join("broken.toml");
     std::fs::write(&broken, "version = 1\nname = \"x\"\nmembers = 3\n").unwrap();
     let broken = broken.to_str().unwrap();
-    let rows: [(&[&str], &str); 19] = [
+    let rows: [(&[&str], &str); 14] = [
         (&["run", "--sead", "1"], "unexpected argument '--sead'"),
         (&["run", "--seed", "one"], "invalid digit"),
-        (&["fuzz"], "say which seeds: --seeds A..B or --seed N"),
-        (
-            &["fuzz", "--seed", "1", "--profile", "disc"],
-            "there is no such profile, only default, auth, disk",
-        ),
-        (
-            &["replay", SINGLE, "--profile", "disk"],
-            "--profile belongs to a bare seed; a plan file says everything",
-        ),
-        (&["twice", "--profile", "disk"], "--seed"),
-        (
-            &["twice", SINGLE, "--profile", "disk", "--seed", "1"],
-            "cannot be used with",
-        ),
         (&["run", "--seeds", "9..1"], "9 is larger than 1"),
         (
             &["run", "no-such.toml"],
@@ -320,15 +306,43 @@ fn bad_input_is_exit_2_with_a_reason() {
         ),
     ];
     for (arguments, reason) in rows {
-        let output = simulate(report.path(), arguments);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert!(
-            stderr(&output).contains(reason),
-            "{arguments:?}: {}",
-            stderr(&output)
-        );
-        assert_eq!(stdout(&output), "", "{arguments:?}");
+        is_refused(report.path(), arguments, reason);
     }
+}
+
+#[test]
+fn what_no_plan_can_be_drawn_from_is_exit_2() {
+    let report = tempfile::tempdir().unwrap();
+    let rows: [(&[&str], &str); 5] = [
+        (&["fuzz"], "say which seeds: --seeds A..B or --seed N"),
+        (
+            &["fuzz", "--seed", "1", "--profile", "disc"],
+            "there is no such profile, only default, auth, disk",
+        ),
+        (
+            &["replay", SINGLE, "--profile", "disk"],
+            "--profile belongs to a bare seed; a plan file says everything",
+        ),
+        (&["twice", "--profile", "disk"], "--seed"),
+        (
+            &["twice", SINGLE, "--profile", "disk", "--seed", "1"],
+            "cannot be used with",
+        ),
+    ];
+    for (arguments, reason) in rows {
+        is_refused(report.path(), arguments, reason);
+    }
+}
+
+fn is_refused(report: &Path, arguments: &[&str], reason: &str) {
+    let output = simulate(report, arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    assert!(
+        stderr(&output).contains(reason),
+        "{arguments:?}: {}",
+        stderr(&output)
+    );
+    assert_eq!(stdout(&output), "", "{arguments:?}");
 }
 
 #[test]

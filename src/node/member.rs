@@ -17,7 +17,7 @@ use crate::config::Config;
 use crate::observer::{Observed, Observer};
 use crate::planted::{Bug, planted};
 use crate::platform::{Clock, Disk, blocking, random_u64, watched};
-use crate::state::State;
+use crate::state::{Image, State};
 use crate::storage::{Commits, Durability, Identity, Loaded, Storage};
 use raft::RawNode;
 use std::sync::Arc;
@@ -67,20 +67,7 @@ impl Member {
         observer.observe(Observed::Started { applied });
         let boot_nonce = random_u64();
         let raft = start_raft(&config, &storage, &loaded, boot_nonce)?;
-        let mut image = loaded.image;
-        if planted(Bug::EnabledFlagLostOnBoot) {
-            image.meta.auth_enabled = false;
-        }
-        if planted(Bug::AuthRevBumpOnBoot) && !loaded.created {
-            image.meta.auth_revision += 1;
-            let transaction = storage.begin(Durability::Synced)?;
-            transaction.tables().put_state(&image.meta)?;
-            blocking(|| transaction.commit())?;
-        }
-        let mut state = State::restore(image);
-        if planted(Bug::PermCacheEmptyAfterBoot) {
-            state.forget_rights();
-        }
+        let state = restore(&storage, loaded.image, loaded.created)?;
         let first = View {
             state: state.clone(),
             term: raft.raft.term,
@@ -140,6 +127,24 @@ impl Member {
             task: tokio::spawn(event_loop.run()),
         })
     }
+}
+
+/// The state that the store holds, with everything that is derived from it.
+fn restore(storage: &Storage, mut image: Image, created: bool) -> Result<State, MemberError> {
+    if planted(Bug::EnabledFlagLostOnBoot) {
+        image.meta.auth_enabled = false;
+    }
+    if planted(Bug::AuthRevBumpOnBoot) && !created {
+        image.meta.auth_revision += 1;
+        let transaction = storage.begin(Durability::Synced)?;
+        transaction.tables().put_state(&image.meta)?;
+        blocking(|| transaction.commit())?;
+    }
+    let mut state = State::restore(image);
+    if planted(Bug::PermCacheEmptyAfterBoot) {
+        state.forget_rights();
+    }
+    Ok(state)
 }
 
 /// Opens the store, and makes sure that it has not lost anything.
