@@ -126,6 +126,7 @@ pub(super) fn config(id: u64, size: u64) -> Config {
     });
     Config {
         cluster_id: 77,
+        listen_peer: vec![format!("10.0.0.{id}:2380").parse().unwrap()],
         heartbeat: HEARTBEAT,
         election: ELECTION,
         snapshot_count: SNAPSHOT_COUNT,
