@@ -36,12 +36,12 @@ pub enum Bug {
     CheckAtApiLayerA,
     /// The same for admin calls. Noticed by P1 and P2.
     CheckAtApiLayerB,
-    /// Apply takes the user's name from the entry, and asks neither whether the credential that gave it still lives nor
-    /// under which auth revision it was resolved. Noticed by P6.
+    /// Apply takes the user's name from the entry, and does not ask whether the credential that gave it still lives.
+    /// Noticed by P6.
     AuthRevisionIgnoredA,
-    /// Apply compares the auth revision with itself instead of with the one under which the token was resolved. Noticed by
-    /// P1.
-    AuthRevisionIgnoredB,
+    /// Apply refuses data whose token was looked up before the newest auth change, whomever that is about, as etcd does.
+    /// Noticed by P18.
+    StaleStampRefused,
     /// A serializable range is decided on one view and read from a later one. Noticed by P4.
     SerializableNoRecheckA,
     /// The same for transactions that only read. Noticed by P4.
@@ -112,7 +112,7 @@ impl Bug {
         Bug::CheckAtApiLayerA,
         Bug::CheckAtApiLayerB,
         Bug::AuthRevisionIgnoredA,
-        Bug::AuthRevisionIgnoredB,
+        Bug::StaleStampRefused,
         Bug::SerializableNoRecheckA,
         Bug::SerializableNoRecheckB,
         Bug::RoleDeleteKeepsCache,
@@ -157,7 +157,7 @@ impl Bug {
             Bug::CheckAtApiLayerA => "check-at-api-layer/a",
             Bug::CheckAtApiLayerB => "check-at-api-layer/b",
             Bug::AuthRevisionIgnoredA => "auth-revision-ignored/a",
-            Bug::AuthRevisionIgnoredB => "auth-revision-ignored/b",
+            Bug::StaleStampRefused => "stale-stamp-refused",
             Bug::SerializableNoRecheckA => "serializable-no-recheck/a",
             Bug::SerializableNoRecheckB => "serializable-no-recheck/b",
             Bug::RoleDeleteKeepsCache => "role-delete-keeps-cache",
@@ -202,7 +202,7 @@ impl Bug {
             Bug::StaleMemberCheckB | Bug::CheckAtApiLayerA | Bug::CheckAtApiLayerB => &["P1", "P2"],
             Bug::StaleMemberCheckC => &["P2", "P3", "P6"],
             Bug::AuthRevisionIgnoredA => &["P1", "P6"],
-            Bug::AuthRevisionIgnoredB => &["P1"],
+            Bug::StaleStampRefused => &["P18"],
             Bug::SerializableNoRecheckA | Bug::SerializableNoRecheckB => &["P4"],
             Bug::RoleDeleteKeepsCache => &["P2", "P10"],
             Bug::RoleDeleteKeepsMembership => &["P15"],

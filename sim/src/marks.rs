@@ -18,10 +18,8 @@ use watch::Watch;
 pub enum Mark {
     /// A login had to start over, because its user changed while the password was compared.
     LoginRepeated,
-    /// A call that would change something was refused because its auth revision was old.
-    OldRevisionOnWrite,
-    /// The same for a read.
-    OldRevisionOnRead,
+    /// A call for keys was carried out although auth had changed since its token was looked up.
+    AuthChangedInFlight,
     /// A call succeeded with a token on another member than the one that gave it.
     TokenUsedOnOtherMember,
     /// A call succeeded with a token although, when it was sent, its member had not yet applied the login.
@@ -54,10 +52,9 @@ pub enum Mark {
 
 impl Mark {
     /// Every mark, in the order of the coverage table.
-    pub const ALL: [Mark; 17] = [
+    pub const ALL: [Mark; 16] = [
         Mark::LoginRepeated,
-        Mark::OldRevisionOnWrite,
-        Mark::OldRevisionOnRead,
+        Mark::AuthChangedInFlight,
         Mark::TokenUsedOnOtherMember,
         Mark::TokenWaited,
         Mark::TokenWaitTimedOut,
@@ -78,8 +75,7 @@ impl Mark {
     pub fn name(self) -> &'static str {
         match self {
             Mark::LoginRepeated => "login-repeated",
-            Mark::OldRevisionOnWrite => "old-revision-on-write",
-            Mark::OldRevisionOnRead => "old-revision-on-read",
+            Mark::AuthChangedInFlight => "auth-changed-in-flight",
             Mark::TokenUsedOnOtherMember => "token-used-on-other-member",
             Mark::TokenWaited => "token-waited",
             Mark::TokenWaitTimedOut => "token-wait-timed-out",

@@ -120,8 +120,8 @@ impl State {
     /// compared where the login arrived.
     ///
     /// # Errors
-    /// [`ApplyError::UserEmpty`], [`ApplyError::InvalidAuthToken`], then for data [`ApplyError::AuthOldRevision`], for
-    /// changes of auth [`ApplyError::UserNotFound`], then [`ApplyError::PermissionDenied`].
+    /// [`ApplyError::UserEmpty`], [`ApplyError::InvalidAuthToken`], then for data under a signed token
+    /// [`ApplyError::AuthOldRevision`], for changes of auth [`ApplyError::UserNotFound`], then [`ApplyError::PermissionDenied`].
     pub fn permit(&self, caller: &Caller, op: &Op) -> Result<(), ApplyError> {
         match op {
             Op::Put(put) => self.auth.access(caller)?.put(put),

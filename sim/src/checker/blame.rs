@@ -57,6 +57,7 @@ impl Replay<'_, '_> {
             reported,
         } = decision;
         let (property, (because, calls)) = match (reported, expected) {
+            (Err(Refusal::OldRevision), _) => ("P18", self.a_strangers_change(call, index)),
             (Ok(()), Err(Refusal::InvalidToken)) => ("P6", self.dead_token(call, index)),
             (Ok(()), Err(Refusal::PermissionDenied | Refusal::UserEmpty)) => {
                 self.wrongly_allowed(call, decision)
@@ -331,6 +332,25 @@ impl Replay<'_, '_> {
             }
             None => (format!("{who} had no right to that"), Vec::new()),
         }
+    }
+
+    /// What came between a token's look-up and its call's entry: nothing that is a reason to refuse the call.
+    fn a_strangers_change(&self, call: &Call<'_>, index: u64) -> Because {
+        let user = self.user_of(call);
+        let before = self
+            .changes
+            .iter()
+            .rev()
+            .find(|change| change.index <= index);
+        let Some(last) = before else {
+            return ("nothing had changed".to_owned(), Vec::new());
+        };
+        let by = describe::call(self.run.call(last.call));
+        let text = format!(
+            "{by} at index {} was the last change of auth, and none is a reason to refuse {user} as old",
+            last.index
+        );
+        (text, vec![last.call])
     }
 
     fn a_right(&self, user: &str, given: Option<Change>) -> Because {

@@ -272,9 +272,6 @@ impl Replay<'_, '_> {
             return Err(Diverged);
         }
         self.note_use(call, index, reported);
-        if expected == Err(Refusal::OldRevision) {
-            self.check_stamp(entry, call)?;
-        }
         // An entry that was applied once too often answers nobody.
         let decisive = self.log.decisive(call.number);
         if decisive.is_some_and(|decisive| decisive.applied.index == index)
@@ -316,7 +313,6 @@ impl Replay<'_, '_> {
     /// Who asks: the entry must name the user of the token that was presented, and nobody else (P8).
     fn identify(&mut self, entry: &Entry<'_>, call: &Call<'_>) -> Result<Caller, Diverged> {
         let named = entry.applied.user.as_str();
-        let auth_revision = Some(entry.applied.header_auth_revision);
         let wrong = match call.token {
             None if named.is_empty() => return Ok(Caller::Anonymous),
             None => format!("names {named}, but no token was presented"),
@@ -326,10 +322,7 @@ impl Replay<'_, '_> {
                 };
                 let issued = self.model.token(login).map_or(0, |token| token.index);
                 if named == user {
-                    return Ok(Caller::Bearer {
-                        login,
-                        auth_revision,
-                    });
+                    return Ok(Caller::Bearer { login });
                 }
                 // A token is ignored where auth is off, and the member may have been there still.
                 if named.is_empty() && self.last_off >= issued {
@@ -346,25 +339,6 @@ impl Replay<'_, '_> {
         );
         self.findings
             .violation(entry.seen.event, "P8", &sentence, vec![call.number]);
-        Err(Diverged)
-    }
-
-    /// A token is looked up in a state that has it, so no call can be stamped with an auth revision from before.
-    fn check_stamp(&mut self, entry: &Entry<'_>, call: &Call<'_>) -> Step {
-        let stamped = entry.applied.header_auth_revision;
-        let token = call.token.and_then(|login| self.model.token(login));
-        let Some(token) = token.filter(|token| stamped < token.auth_revision) else {
-            return Ok(());
-        };
-        let sentence = format!(
-            "{} was refused as old at index {}: it was stamped with auth revision {stamped}, but its token is from \
-             auth revision {}",
-            describe::call(call),
-            entry.applied.index,
-            token.auth_revision
-        );
-        self.findings
-            .violation(entry.seen.event, "P3", &sentence, vec![call.number]);
         Err(Diverged)
     }
 
@@ -551,10 +525,7 @@ impl Replay<'_, '_> {
 /// Who asks, for a call that is decided in the very state that it is answered from.
 pub(super) fn bearer(call: &Call<'_>) -> Caller {
     call.token
-        .map_or(Caller::Anonymous, |login| Caller::Bearer {
-            login,
-            auth_revision: None,
-        })
+        .map_or(Caller::Anonymous, |login| Caller::Bearer { login })
 }
 
 /// A decision as a member reported it; `None` if the rules do not know it.

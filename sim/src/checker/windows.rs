@@ -31,21 +31,14 @@ const BAD_FORM: [&str; 5] = [
     "request is too large",
 ];
 
-/// A refusal that waits for an explanation.
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    refusal: Refusal,
-    /// The number of auth changes when its window opened.
-    generation: u64,
-}
-
 /// Refusals by the indices between which something must explain them.
 #[derive(Default)]
 pub(super) struct Windows {
     refusals: BTreeMap<u64, Refusal>,
     opening: BTreeMap<u64, Vec<u64>>,
     closing: BTreeMap<u64, Vec<u64>>,
-    waiting: BTreeMap<u64, Waiting>,
+    /// Refusals whose window is open and that nothing has explained yet.
+    waiting: BTreeMap<u64, Refusal>,
     /// Auth changes, and tokens that had ended, when the waiting were last looked at.
     seen: (u64, u64),
 }
@@ -76,14 +69,22 @@ impl Windows {
                 continue;
             };
             let is_login = matches!(call.op, Op::Login { .. });
-            let trusts_view = !matches!(refusal, Refusal::InvalidToken | Refusal::OldRevision);
+            if refusal == Refusal::OldRevision {
+                let sentence = format!(
+                    "{} was refused with `{}`, which no change of anybody's makes right with a simple token",
+                    describe::call(call),
+                    refusal.text()
+                );
+                findings.violation(end.event, "P18", &sentence, vec![call.number]);
+                continue;
+            }
+            let trusts_view = refusal != Refusal::InvalidToken;
             if call.served.is_some() && trusts_view && !is_login {
                 continue; // The replay judges it at that index.
             }
             let window = bounds.window(call.number);
-            // An old auth revision may come from a look-up without a barrier, and so may a local read.
-            let is_local = call.is_serializable() || refusal == Refusal::OldRevision;
-            let low = if is_local {
+            // A local read may come from a look-up without a barrier.
+            let low = if call.is_serializable() {
                 window.local_low
             } else {
                 window.low
@@ -109,13 +110,7 @@ impl Windows {
             .flat_map(|(_, calls)| calls)
         {
             let refusal = self.refusals[call];
-            self.waiting.insert(
-                *call,
-                Waiting {
-                    refusal,
-                    generation,
-                },
-            );
+            self.waiting.insert(*call, refusal);
             to_try.insert(*call);
         }
         // Only an auth change or the end of a token can explain what the state before it did not.
@@ -130,8 +125,8 @@ impl Windows {
             }
         }
         for call in self.closing.range(indices).flat_map(|(_, calls)| calls) {
-            if let Some(waiting) = self.waiting.remove(call) {
-                report(replay, replay.run.call(*call), waiting.refusal);
+            if let Some(refusal) = self.waiting.remove(call) {
+                report(replay, replay.run.call(*call), refusal);
             }
         }
     }
@@ -151,19 +146,18 @@ pub(crate) fn tells_nothing(op: &Op, code: &str, message: &str) -> bool {
 }
 
 /// Whether the state here explains the refusal.
-fn explains(replay: &Replay<'_, '_>, call: &Call<'_>, waiting: Waiting) -> bool {
+fn explains(replay: &Replay<'_, '_>, call: &Call<'_>, refusal: Refusal) -> bool {
     let model = &replay.model;
     if let Op::Login { user, password } = call.op {
-        return match waiting.refusal {
+        return match refusal {
             Refusal::AuthFailed => is_wrong(model, user, password),
             Refusal::NotEnabled => !model.accounts().is_enabled(),
             _ => false,
         };
     }
-    match waiting.refusal {
+    match refusal {
         // A token that died stays dead, and one that was never given was never good.
         Refusal::InvalidToken => call.token.is_some_and(|login| !model.is_alive(login)),
-        Refusal::OldRevision => model.accounts().generation() > waiting.generation,
         refusal => model.decide(bearer(call), call.op) == Err(refusal),
     }
 }
@@ -210,10 +204,6 @@ fn report(replay: &mut Replay<'_, '_>, call: &Call<'_>, refusal: Refusal) {
                 format!("{text} was refused with an invalid token, although {token}"),
             )
         }
-        (_, Refusal::OldRevision) => (
-            "P3",
-            format!("{text} was refused as old, although no auth change came in its time"),
-        ),
         (_, refusal) => {
             let property = match refusal {
                 Refusal::PermissionDenied | Refusal::UserEmpty => "P3",

@@ -2,7 +2,7 @@
 
 use super::Mark;
 use crate::history::{Applied, Event, Op, Outcome, What};
-use crate::model::{Accounts, Refusal};
+use crate::model::Accounts;
 use crate::text::Text;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -143,15 +143,7 @@ impl<'h> Watch<'h> {
                 self.of_token(call)
             }
             Outcome::Ok(_) => [None; 2],
-            Outcome::Refused { message, .. } => {
-                let is_old = Refusal::from_message(message) == Some(Refusal::OldRevision);
-                let mark = if changes(call.op) {
-                    Mark::OldRevisionOnWrite
-                } else {
-                    Mark::OldRevisionOnRead
-                };
-                [is_old.then_some(mark), None]
-            }
+            Outcome::Refused { .. } => [None; 2],
             Outcome::Unknown { code, message } => {
                 let reached = self.reached.get(&call.member).copied().unwrap_or(0);
                 let still_behind = call.awaited.is_some_and(|index| index > reached);
@@ -219,6 +211,12 @@ impl<'h> Watch<'h> {
             return;
         }
         self.newest = index;
+        let is_bearers = !applied.user.is_empty();
+        let was_looked_up_before = applied.header_auth_revision < applied.auth_revision;
+        let is_checked = self.accounts.is_enabled() && op.is_some_and(Op::is_data);
+        if done && is_bearers && was_looked_up_before && is_checked {
+            self.hit(Mark::AuthChangedInFlight);
+        }
         for token in &applied.tokens {
             if &*applied.kind == "token-expire" && done {
                 self.tokens.remove(&token.login_index);

@@ -1,4 +1,4 @@
-//! Whether a caller may ask at all: auth off, identity, credential, auth revision, right; in this order.
+//! Whether a caller may ask at all: auth off, identity, credential, right; in this order.
 
 use super::accounts::Accounts;
 use super::refusal::Refusal;
@@ -12,21 +12,13 @@ impl Model {
         if !self.accounts.is_enabled() || matches!(op, Op::AuthStatus {}) {
             return Ok(());
         }
-        let Caller::Bearer {
-            login,
-            auth_revision,
-        } = caller
-        else {
+        let Caller::Bearer { login } = caller else {
             return Err(Refusal::UserEmpty);
         };
         let token = self
             .token(login)
             .filter(|_| self.is_alive(login))
             .ok_or(Refusal::InvalidToken)?;
-        let stamped = auth_revision.unwrap_or(self.accounts.revision());
-        if op.is_data() && stamped < self.accounts.revision() {
-            return Err(Refusal::OldRevision);
-        }
         if self.accounts.may(&token.user, op) {
             Ok(())
         } else {

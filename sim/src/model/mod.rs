@@ -35,9 +35,6 @@ pub enum Caller {
     Bearer {
         /// Call number of the login.
         login: u64,
-        /// Auth revision under which the token was looked up; `None` for a read, which looks it up in the very state
-        /// that it reads.
-        auth_revision: Option<u64>,
     },
 }
 

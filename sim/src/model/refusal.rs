@@ -7,7 +7,7 @@ pub enum Refusal {
     UserEmpty,
     /// The token was never good, or has died.
     InvalidToken,
-    /// An auth change came between the token's look-up and the decision.
+    /// An auth change came between the token's look-up and the decision. No reason to refuse anything, with a simple token.
     OldRevision,
     /// The caller lacks the right.
     PermissionDenied,

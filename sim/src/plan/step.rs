@@ -90,10 +90,6 @@ pub enum Expected {
     Denied,
     /// Its token is refused as invalid.
     InvalidToken,
-    /// Its auth revision is refused as old.
-    OldRevision,
-    /// It is done, or refused because its auth revision is old.
-    OkOrOldRevision,
     /// The cluster could not, now.
     Unavailable,
 }
@@ -106,8 +102,6 @@ impl Expected {
             Expected::Refused => "refused",
             Expected::Denied => "denied",
             Expected::InvalidToken => "invalid-token",
-            Expected::OldRevision => "old-revision",
-            Expected::OkOrOldRevision => "ok-or-old-revision",
             Expected::Unavailable => "unavailable",
         }
     }
@@ -116,7 +110,7 @@ impl Expected {
     pub fn met_by(self, outcome: &Outcome) -> bool {
         let (code, message) = match outcome {
             Outcome::Unknown { .. } => return true,
-            Outcome::Ok(_) => return matches!(self, Expected::Ok | Expected::OkOrOldRevision),
+            Outcome::Ok(_) => return self == Expected::Ok,
             Outcome::Refused { code, message } => (code.as_str(), message.as_str()),
         };
         let says = |refusal| Refusal::from_message(message) == Some(refusal);
@@ -125,7 +119,6 @@ impl Expected {
             Expected::Refused => true,
             Expected::Denied => code == "PermissionDenied",
             Expected::InvalidToken => says(Refusal::InvalidToken),
-            Expected::OldRevision | Expected::OkOrOldRevision => says(Refusal::OldRevision),
             Expected::Unavailable => code == "Unavailable",
         }
     }
@@ -204,8 +197,6 @@ mod tests {
             Expected::Refused,
             Expected::Denied,
             Expected::InvalidToken,
-            Expected::OldRevision,
-            Expected::OkOrOldRevision,
             Expected::Unavailable,
         ] {
             let written = toml::Value::try_from(expected).unwrap();

@@ -41,9 +41,8 @@ pub(super) struct Call<'h> {
     pub(super) told: Told<'h>,
     /// Whether the rules allow that its token had died of age, or had made room for others.
     pub(super) may_have_died: bool,
-    /// For a login: whether any call presents its token, and whether one of them was refused as old.
+    /// For a login: whether any call presents its token.
     pub(super) token_is_used: bool,
-    pub(super) token_is_called_old: bool,
 }
 
 /// Why calls could not be read.
@@ -88,7 +87,6 @@ pub(super) fn read(history: &History) -> Result<Vec<Call<'_>>, Unreadable> {
                     told: Told::Unknown,
                     may_have_died: false,
                     token_is_used: false,
-                    token_is_called_old: false,
                 });
             }
             What::Return { call, outcome } => {
@@ -127,17 +125,14 @@ pub(super) fn with_answers_of<'h>(
 }
 
 fn note_tokens<'h>(calls: &mut [Call<'h>], users: &BTreeMap<u64, &'h str>) {
-    let mut used = BTreeMap::new();
+    let mut used = BTreeSet::new();
     for call in calls.iter_mut() {
         let Some(login) = call.token else { continue };
         call.user = users.get(&login).copied().unwrap_or_default();
-        let is_old = matches!(call.told, Told::Refused(Refusal::OldRevision));
-        *used.entry(login).or_insert(false) |= is_old;
+        used.insert(login);
     }
     for call in calls.iter_mut() {
-        if let Some(is_old) = used.get(&call.number) {
-            (call.token_is_used, call.token_is_called_old) = (true, *is_old);
-        }
+        call.token_is_used = used.contains(&call.number);
     }
 }
 

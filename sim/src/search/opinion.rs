@@ -2,7 +2,8 @@
 //! opinion on one whose members' records have been judged.
 
 use super::{Budget, Explanation, Settled, settle};
-use crate::history::{History, What};
+use crate::history::{History, Outcome, What};
+use crate::model::Refusal;
 use crate::verdict::{Verdict, VerdictKind};
 
 /// Budget where the search alone judges: some tens of seconds, and a few hundred megabytes.
@@ -39,6 +40,9 @@ pub(crate) fn is_bare(history: &History) -> bool {
 
 /// Judges a history by what clients saw alone.
 pub(crate) fn judge_alone(history: &History) -> Verdict {
+    if let Some(verdict) = refused_as_old(history) {
+        return verdict;
+    }
     match settle(history, ALONE) {
         Settled::Ordered => Verdict::ok(),
         Settled::Impossible(explanation) => violation(explanation),
@@ -52,6 +56,23 @@ pub(crate) fn judge_alone(history: &History) -> Verdict {
         }
         Settled::Unreadable { call, sentence } => undecided("history", sentence, vec![call]),
     }
+}
+
+/// A refusal as old needs no order to be wrong: no change of auth is a reason for it.
+fn refused_as_old(history: &History) -> Option<Verdict> {
+    let calls = history.events.iter().filter_map(|event| match &event.what {
+        What::Return {
+            call,
+            outcome: Outcome::Refused { message, .. },
+        } => (Refusal::from_message(message) == Some(Refusal::OldRevision)).then_some(*call),
+        _ => None,
+    });
+    let first = calls.min()?;
+    let sentence = format!(
+        "call {first} was refused with `{}`, which no change of anybody's makes right with a simple token [P18]",
+        Refusal::OldRevision.text()
+    );
+    Some(Verdict::violation("P18", sentence, vec![first]))
 }
 
 /// Adds what clients alone can tell to a verdict that rests on the members' records.

@@ -136,8 +136,7 @@ impl<'h> Slice<'h> {
             }
             // Somebody may present its token all the same.
             Told::Unknown => self.changes_with(call.op) || self.is_login(call.op),
-            // Old is what lies before any change of anybody's.
-            Told::Refused(Refusal::OldRevision | Refusal::FutureRevision) => false,
+            Told::Refused(Refusal::FutureRevision) => false,
             Told::Done(_) | Told::Refused(_) => match call.op {
                 Op::Login { user, .. } => user == self.user,
                 op if self.changes_with(op) || self.knows_conditions(op) => true,

@@ -33,7 +33,6 @@ struct Bound {
     user: Arc<str>,
     epoch: u64,
     auth_revision: u64,
-    generation: u64,
 }
 
 /// State after some calls.
@@ -78,10 +77,8 @@ impl State {
         for (login, bound) in &self.tokens {
             let is_alive = accounts.epoch(&bound.user) == Some(bound.epoch);
             let was_off_since = accounts.epoch_floor() > bound.auth_revision;
-            let is_old = accounts.generation() > bound.generation;
-            let flags = [is_alive, was_off_since, is_old].map(u64::from);
             blend.number(*login);
-            blend.number(flags[0] + 2 * flags[1] + 4 * flags[2]);
+            blend.number(u64::from(is_alive) + 2 * u64::from(was_off_since));
         }
         blend.finish()
     }
@@ -168,10 +165,8 @@ impl State {
             Refusal::InvalidToken => {
                 call.token.is_some() && (call.may_have_died || !self.is_alive(call))
             }
-            // It was looked up no earlier than it was given; an enable counts as well.
-            Refusal::OldRevision => {
-                accounts.generation() > bound.map_or(0, |bound| bound.generation)
-            }
+            // Whether a simple token is good is the cluster's to know, so its age is nobody's excuse.
+            Refusal::OldRevision => false,
             // A token is ignored where auth is off, and the member may have been there still.
             Refusal::UserEmpty if call.token.is_some() => {
                 let was_off_since =
@@ -348,17 +343,10 @@ impl State {
         if !call.token_is_used {
             return Step::Same;
         }
-        let generation = accounts.generation();
         let bound = Bound {
             user: user.into(),
             epoch,
             auth_revision: accounts.revision(),
-            // Where nobody was told that it is old, its age makes no difference.
-            generation: if call.token_is_called_old {
-                generation
-            } else {
-                0
-            },
         };
         let mut after = self.clone();
         after.tokens.insert(call.number, bound);

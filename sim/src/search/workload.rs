@@ -64,8 +64,6 @@ struct Open {
     client: usize,
     token: Option<u64>,
     op: Op,
-    /// Auth changes that there had been when it was sent.
-    generation: u64,
     answer: Option<Result<Reply, Refusal>>,
     is_lost: bool,
 }
@@ -245,14 +243,12 @@ impl Making {
             token,
             op: Box::new(op.clone()),
         });
-        let generation = self.model.accounts().generation();
         self.open.insert(
             call,
             Open {
                 client,
                 token,
                 op,
-                generation,
                 answer: None,
                 is_lost,
             },
@@ -266,21 +262,12 @@ impl Making {
             return;
         };
         self.index += 1;
-        let changed = self.model.accounts().generation() > open.generation;
         let answer = match &open.op {
             Op::Login { user, password } => self.log_in(call, user, password),
-            Op::Put { .. } | Op::Get { .. }
-                if changed && self.random.chance(15) && self.is_good(&open) =>
-            {
-                Err(Refusal::OldRevision)
-            }
             op => {
                 let caller = open
                     .token
-                    .map_or(Caller::Anonymous, |login| Caller::Bearer {
-                        login,
-                        auth_revision: None,
-                    });
+                    .map_or(Caller::Anonymous, |login| Caller::Bearer { login });
                 match self.model.apply(self.index, caller, op) {
                     Err(_) if self.is_to_be_wrong(&open) => {
                         self.size.wrong = false;
@@ -300,10 +287,6 @@ impl Making {
     fn is_to_be_wrong(&self, open: &Open) -> bool {
         let is_put = matches!(open.op, Op::Put { .. });
         self.size.wrong && is_put && !open.is_lost && 2 * self.calls > self.size.calls
-    }
-
-    fn is_good(&self, open: &Open) -> bool {
-        open.token.is_some_and(|login| self.model.is_alive(login))
     }
 
     fn log_in(&mut self, call: u64, user: &str, password: &str) -> Result<Reply, Refusal> {

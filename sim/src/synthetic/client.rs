@@ -143,10 +143,7 @@ impl Client {
         cluster.catch_up(sent.member, cluster.index, record);
         let caller = sent
             .token
-            .map_or(Caller::Anonymous, |login| Caller::Bearer {
-                login,
-                auth_revision: None,
-            });
+            .map_or(Caller::Anonymous, |login| Caller::Bearer { login });
         self.serve(sent, cluster, record);
         let answer = cluster.model.read(caller, &sent.op);
         self.end(sent, answer, record);

@@ -83,10 +83,7 @@ impl Cluster {
         stamp: u64,
         op: &Op,
     ) -> Result<Reply, Refusal> {
-        let caller = token.map_or(Caller::Anonymous, |login| Caller::Bearer {
-            login,
-            auth_revision: Some(stamp),
-        });
+        let caller = token.map_or(Caller::Anonymous, |login| Caller::Bearer { login });
         let answer = self.model.apply(self.index + 1, caller, op);
         let decision = answer
             .as_ref()

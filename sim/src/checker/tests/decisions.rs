@@ -105,7 +105,6 @@ fn a_write_after_the_revocation_returned_must_be_refused() {
 fn a_write_in_flight_is_decided_at_its_own_place() {
     let (mut script, root) = Script::with_auth();
     let alice = script.log_in("alice", 2, "alice", "old");
-    let revision = script.model().accounts().revision();
     let call = script.invoke("alice", 2, Some(alice), put("/app/x", "1"));
     let request = script.propose(call);
     let revocation = script.done("root", 1, Some(root), revoke_role("alice", "app"));
@@ -122,14 +121,15 @@ fn a_write_in_flight_is_decided_at_its_own_place() {
         &["was allowed"],
     );
 
-    // Refused as old: right.
+    // Refused for lack of the right: right.
     let (mut script, root) = Script::with_auth();
+    let revision = script.model().accounts().revision();
     let alice = script.log_in("alice", 2, "alice", "old");
     let call = script.invoke("alice", 2, Some(alice), put("/app/x", "1"));
     let request = script.propose(call);
     script.done("root", 1, Some(root), revoke_role("alice", "app"));
     let answer = script.commit_stamped(request, revision);
-    assert_eq!(answer, Err(Refusal::OldRevision));
+    assert_eq!(answer, Err(Refusal::PermissionDenied));
     script.end(call, answer);
     passes(&script.history());
 }
@@ -159,16 +159,37 @@ fn a_write_after_the_grant_returned_must_not_be_refused() {
 }
 
 #[test]
-fn a_write_is_not_refused_as_old_with_a_token_from_after_the_last_change() {
+fn nothing_is_refused_as_old_because_of_a_stranger() {
+    // With a right to it or without, at an entry.
+    for key in ["/app/x", "/elsewhere"] {
+        let (mut script, root) = Script::with_auth();
+        let alice = script.log_in("alice", 2, "alice", "old");
+        let call = script.invoke("alice", 2, Some(alice), put(key, "1"));
+        let request = script.propose(call);
+        let stamp = script.model().accounts().revision();
+        let stranger = script.done("root", 1, Some(root), user_add("bob", "b"));
+        let answer = script.commit_as(request, stamp, Err(Refusal::OldRevision));
+        script.end(call, answer);
+        let words = [
+            "revision of auth store is old",
+            "was the last change of auth",
+        ];
+        breaks(&script.history(), "P18", &[call, stranger], &words);
+    }
+}
+
+#[test]
+fn a_write_with_an_overtaken_stamp_is_allowed() {
     let (mut script, root) = Script::with_auth();
-    script.done("root", 1, Some(root), user_add("bob", "b"));
     let alice = script.log_in("alice", 2, "alice", "old");
     let call = script.invoke("alice", 2, Some(alice), put("/app/x", "1"));
     let request = script.propose(call);
-    let revision = script.model().accounts().revision() - 1;
-    let answer = script.commit_stamped(request, revision);
+    let stamp = script.model().accounts().revision();
+    script.done("root", 1, Some(root), user_add("bob", "b"));
+    let answer = script.commit_stamped(request, stamp);
+    assert!(answer.is_ok());
     script.end(call, answer);
-    breaks(&script.history(), "P3", &[call], &["refused as old"]);
+    passes(&script.history());
 }
 
 #[test]

@@ -235,10 +235,13 @@ fn a_refusal_without_a_view_needs_a_reason_within_the_call() {
         script.end(call, Err(refusal));
         (script.history(), call)
     };
-    for refusal in [Refusal::PermissionDenied, Refusal::OldRevision] {
-        passes(&check(refusal, true).0);
-        let (history, call) = check(refusal, false);
-        breaks(&history, "P3", &[call], &["was refused"]);
+    passes(&check(Refusal::PermissionDenied, true).0);
+    let (history, call) = check(Refusal::PermissionDenied, false);
+    breaks(&history, "P3", &[call], &["was refused"]);
+    // Nothing that anybody changes is a reason to call a request old.
+    for revokes in [true, false] {
+        let (history, call) = check(Refusal::OldRevision, revokes);
+        breaks(&history, "P18", &[call], &["was refused"]);
     }
 }
 

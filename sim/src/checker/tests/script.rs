@@ -134,10 +134,7 @@ impl Script {
     pub(super) fn commit_from(&mut self, request_id: u64, revision: u64, named: bool) -> Answer {
         let (_, token, op) = self.calls[&self.requests[&request_id]].clone();
         let token = token.filter(|_| named);
-        let caller = token.map_or(Caller::Anonymous, |login| Caller::Bearer {
-            login,
-            auth_revision: Some(revision),
-        });
+        let caller = token.map_or(Caller::Anonymous, |login| Caller::Bearer { login });
         let mut next = self.model().clone();
         let answer = next.apply(self.index() + 1, caller, &op);
         self.commit_named(request_id, revision, answer, token)
@@ -321,10 +318,7 @@ impl Script {
             call,
             index,
         });
-        let caller = token.map_or(Caller::Anonymous, |login| Caller::Bearer {
-            login,
-            auth_revision: None,
-        });
+        let caller = token.map_or(Caller::Anonymous, |login| Caller::Bearer { login });
         self.states[usize::try_from(index).unwrap()].read(caller, &op)
     }
 

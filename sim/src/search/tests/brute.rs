@@ -87,10 +87,7 @@ fn put(call: &Call<'_>, state: &State) -> Option<State> {
         op => {
             let caller = call
                 .token
-                .map_or(Caller::Anonymous, |login| Caller::Bearer {
-                    login,
-                    auth_revision: None,
-                });
+                .map_or(Caller::Anonymous, |login| Caller::Bearer { login });
             next.model.apply(position, caller, op)
         }
     };
@@ -137,9 +134,6 @@ fn is_excused(call: &Call<'_>, told: Refusal, state: &State) -> bool {
             _ => false,
         },
         Refusal::InvalidToken => call.token.is_some_and(|login| !state.model.is_alive(login)),
-        Refusal::OldRevision => {
-            accounts.generation() > issued.map_or(0, |(generation, _)| *generation)
-        }
         Refusal::UserEmpty => {
             let was_off = issued.is_none_or(|(_, disables)| state.disables > *disables);
             call.token.is_some() && accounts.is_enabled() && was_off

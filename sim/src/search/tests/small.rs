@@ -14,7 +14,6 @@ struct Open {
     number: u64,
     token: Option<u64>,
     op: Op,
-    generation: u64,
     answer: Option<Result<Reply, Refusal>>,
 }
 
@@ -212,7 +211,6 @@ impl Small {
             number,
             token,
             op,
-            generation: self.model.accounts().generation(),
             answer: None,
         }
     }
@@ -224,18 +222,8 @@ impl Small {
             op => {
                 let caller = open
                     .token
-                    .map_or(Caller::Anonymous, |login| Caller::Bearer {
-                        login,
-                        auth_revision: None,
-                    });
-                let is_data = matches!(op, Op::Put { .. } | Op::Get { .. });
-                let moved = self.model.accounts().generation() > open.generation;
-                let is_good = open.token.is_some_and(|login| self.model.is_alive(login));
-                if is_data && moved && is_good && self.random.chance(40) {
-                    Err(Refusal::OldRevision)
-                } else {
-                    self.model.apply(self.index, caller, op)
-                }
+                    .map_or(Caller::Anonymous, |login| Caller::Bearer { login });
+                self.model.apply(self.index, caller, op)
             }
         };
         // An auth call's revision is often not kept.
