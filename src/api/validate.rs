@@ -91,8 +91,9 @@ struct Footprint {
     deletes: Deletes,
 }
 
-/// Refuses a branch that would change one key twice: by two puts, or by a put and a deletion. Puts in the two branches
-/// of one nested transaction exclude each other and may meet.
+/// Refuses a branch that would change one key twice: by two puts, or by a put and a deletion. The two branches of one
+/// nested transaction exclude each other and may meet. As in etcd, a deletion in a nested transaction counts for the
+/// nested ones after it and for the branch's own puts, not for the nested ones before.
 fn branch_footprint(ops: &[pb::RequestOp]) -> Result<Footprint, RequestError> {
     let mut footprint = Footprint::default();
     for op in ops {
@@ -104,14 +105,14 @@ fn branch_footprint(ops: &[pb::RequestOp]) -> Result<Footprint, RequestError> {
         if let Some(Request::RequestTxn(request)) = &op.request {
             let success = branch_footprint(&request.success)?;
             let failure = branch_footprint(&request.failure)?;
-            footprint.deletes.add_all(&success.deletes);
             for key in &success.puts {
                 footprint.put(key, None)?;
             }
-            footprint.deletes.add_all(&failure.deletes);
             for key in &failure.puts {
                 footprint.put(key, Some(&success.puts))?;
             }
+            footprint.deletes.add_all(&success.deletes);
+            footprint.deletes.add_all(&failure.deletes);
         }
     }
     for op in ops {
@@ -297,6 +298,22 @@ mod tests {
             duplicate,
         );
         check(vec![nested(vec![put_op("a")], vec![put_op("a")])], Ok(()));
+        let (put, delete) = (|| vec![put_op("b")], || vec![delete_op("a", "c")]);
+        check(vec![nested(delete(), put())], Ok(()));
+        check(vec![nested(put(), delete())], Ok(()));
+        check(
+            vec![nested(delete(), vec![]), nested(put(), vec![])],
+            duplicate,
+        );
+        check(
+            vec![nested(vec![], delete()), nested(put(), vec![])],
+            duplicate,
+        );
+        check(
+            vec![nested(put(), vec![]), nested(delete(), vec![])],
+            Ok(()),
+        );
+        check(vec![nested(vec![], delete()), put_op("b")], duplicate);
         check(
             vec![nested(vec![put_op("a"), put_op("a")], vec![])],
             duplicate,
