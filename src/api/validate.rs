@@ -91,8 +91,9 @@ struct Footprint {
     deletes: Deletes,
 }
 
-/// Refuses a branch that would change one key twice: by two puts, or by a put and a deletion. Puts in the two branches
-/// of one nested transaction exclude each other and may meet.
+/// Refuses a branch that would change one key twice: by two puts, or by a put and a deletion. The two branches of one
+/// nested transaction exclude each other and may meet. As in etcd, a deletion in a nested transaction counts for the
+/// nested ones after it and for the branch's own puts, not for the nested ones before.
 fn branch_footprint(ops: &[pb::RequestOp]) -> Result<Footprint, RequestError> {
     let mut footprint = Footprint::default();
     for op in ops {
@@ -104,14 +105,14 @@ fn branch_footprint(ops: &[pb::RequestOp]) -> Result<Footprint, RequestError> {
         if let Some(Request::RequestTxn(request)) = &op.request {
             let success = branch_footprint(&request.success)?;
             let failure = branch_footprint(&request.failure)?;
-            footprint.deletes.add_all(&success.deletes);
             for key in &success.puts {
                 footprint.put(key, None)?;
             }
-            footprint.deletes.add_all(&failure.deletes);
             for key in &failure.puts {
                 footprint.put(key, Some(&success.puts))?;
             }
+            footprint.deletes.add_all(&success.deletes);
+            footprint.deletes.add_all(&failure.deletes);
         }
     }
     for op in ops {
@@ -134,19 +135,19 @@ impl Footprint {
     }
 }
 
-/// A union of deleted ranges: disjoint intervals by their first key, each with the first key after it (`None`: it has no
-/// end).
+/// A union of deleted ranges: disjoint intervals by their first key, each with the first key after it.
 #[derive(Default)]
-struct Deletes(BTreeMap<Bytes, Option<Bytes>>);
+struct Deletes(BTreeMap<Bytes, Bytes>);
 
 impl Deletes {
-    /// Adds a range as the wire spells it: no end for one key, one zero byte for everything from the key on. (Etcd takes
-    /// the zero byte literally here and so misses those overlaps.)
+    /// Adds a range as the wire spells it. An end of one zero byte, which means everything from the key on, is taken
+    /// literally as in etcd: it ends before the key, and the range counts for nothing. So `delete everything, then put`
+    /// is one transaction.
     fn add(&mut self, key: &Bytes, range_end: &Bytes) {
-        let end = match range_end.as_ref() {
-            [] => Some(successor(key)),
-            [0] => None,
-            _ => Some(range_end.clone()),
+        let end = if range_end.is_empty() {
+            successor(key)
+        } else {
+            range_end.clone()
         };
         self.insert(key.clone(), end);
     }
@@ -157,40 +158,26 @@ impl Deletes {
         }
     }
 
-    fn insert(&mut self, mut start: Bytes, mut end: Option<Bytes>) {
-        if end.as_ref().is_some_and(|end| *end <= start) {
+    fn insert(&mut self, mut start: Bytes, mut end: Bytes) {
+        if end <= start {
             return; // Holds no key.
         }
         // Whatever overlaps the new interval starts before its end; the last of those reaches furthest.
-        while let Some((known, known_end)) = self.last_before(end.as_ref()) {
-            if known_end
-                .as_ref()
-                .is_some_and(|known_end| *known_end < start)
-            {
+        while let Some((known, known_end)) = self.0.range::<Bytes, _>(..&end).next_back() {
+            if *known_end < start {
                 break;
             }
-            self.0.remove(&known);
+            let known = known.clone();
+            let known_end = self.0.remove(&known).expect("it was just found");
             start = start.min(known);
-            end = match (end, known_end) {
-                (Some(end), Some(known_end)) => Some(end.max(known_end)),
-                (None, _) | (_, None) => None,
-            };
+            end = end.max(known_end);
         }
         self.0.insert(start, end);
     }
 
-    /// The last interval that starts before `end`.
-    fn last_before(&self, end: Option<&Bytes>) -> Option<(Bytes, Option<Bytes>)> {
-        let last = match end {
-            Some(end) => self.0.range::<Bytes, _>(..end).next_back(),
-            None => self.0.last_key_value(),
-        };
-        last.map(|(start, end)| (start.clone(), end.clone()))
-    }
-
     fn contains(&self, key: &Bytes) -> bool {
         let before = self.0.range::<Bytes, _>(..=key).next_back();
-        before.is_some_and(|(_, end)| end.as_ref().is_none_or(|end| key < end))
+        before.is_some_and(|(_, end)| key < end)
     }
 }
 
@@ -259,8 +246,10 @@ mod tests {
         check(vec![delete_op("a", ""), put_op("a")], duplicate);
         check(vec![delete_op("a", "c"), put_op("b")], duplicate);
         check(vec![delete_op("a", "c"), put_op("c")], Ok(()));
-        check(vec![delete_op("b", "\0"), put_op("zz")], duplicate);
+        check(vec![delete_op("b", "\0"), put_op("zz")], Ok(()));
+        check(vec![delete_op("b", "\0"), put_op("b")], Ok(()));
         check(vec![delete_op("b", "\0"), put_op("a")], Ok(()));
+        check(vec![delete_op("\0", "\0"), put_op("\0")], Ok(()));
         check(vec![delete_op("c", "a"), put_op("b")], Ok(()));
         check(
             vec![delete_op("a", "c"), delete_op("b", "e"), delete_op("x", "")],
@@ -279,6 +268,7 @@ mod tests {
                 delete_op("b", "c"),
                 delete_op("f", "g"),
                 delete_op("a", "\0"),
+                delete_op("a", "i"),
                 put_op("h"),
             ],
             duplicate,
@@ -308,6 +298,22 @@ mod tests {
             duplicate,
         );
         check(vec![nested(vec![put_op("a")], vec![put_op("a")])], Ok(()));
+        let (put, delete) = (|| vec![put_op("b")], || vec![delete_op("a", "c")]);
+        check(vec![nested(delete(), put())], Ok(()));
+        check(vec![nested(put(), delete())], Ok(()));
+        check(
+            vec![nested(delete(), vec![]), nested(put(), vec![])],
+            duplicate,
+        );
+        check(
+            vec![nested(vec![], delete()), nested(put(), vec![])],
+            duplicate,
+        );
+        check(
+            vec![nested(put(), vec![]), nested(delete(), vec![])],
+            Ok(()),
+        );
+        check(vec![nested(vec![], delete()), put_op("b")], duplicate);
         check(
             vec![nested(vec![put_op("a"), put_op("a")], vec![])],
             duplicate,

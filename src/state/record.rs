@@ -68,7 +68,7 @@ pub struct Meta {
     pub applied_term: u64,
     /// Newest key-value revision; 1 for an empty store.
     pub kv_revision: i64,
-    /// Revisions below this one are gone; 0 if none is.
+    /// Revisions below this one are gone; -1 as long as nothing was compacted, as in etcd.
     pub compact_revision: i64,
     /// Whether auth is on.
     pub auth_enabled: bool,
@@ -88,7 +88,7 @@ impl Default for Meta {
             applied_index: 0,
             applied_term: 0,
             kv_revision: 1,
-            compact_revision: 0,
+            compact_revision: -1,
             auth_enabled: false,
             auth_revision: 1,
             generation: 0,

@@ -56,12 +56,26 @@ macro_rules! calls {
 calls! {
     range: KvClient, RangeRequest => RangeResponse;
     put: KvClient, PutRequest => PutResponse;
+    delete_range: KvClient, DeleteRangeRequest => DeleteRangeResponse;
     txn: KvClient, TxnRequest => TxnResponse;
-    authenticate: AuthClient, AuthenticateRequest => AuthenticateResponse;
+    compact: KvClient, CompactionRequest => CompactionResponse;
+    auth_enable: AuthClient, AuthEnableRequest => AuthEnableResponse;
+    auth_disable: AuthClient, AuthDisableRequest => AuthDisableResponse;
     auth_status: AuthClient, AuthStatusRequest => AuthStatusResponse;
+    authenticate: AuthClient, AuthenticateRequest => AuthenticateResponse;
     user_add: AuthClient, AuthUserAddRequest => AuthUserAddResponse;
+    user_get: AuthClient, AuthUserGetRequest => AuthUserGetResponse;
+    user_list: AuthClient, AuthUserListRequest => AuthUserListResponse;
+    user_delete: AuthClient, AuthUserDeleteRequest => AuthUserDeleteResponse;
     user_change_password: AuthClient, AuthUserChangePasswordRequest => AuthUserChangePasswordResponse;
+    user_grant_role: AuthClient, AuthUserGrantRoleRequest => AuthUserGrantRoleResponse;
+    user_revoke_role: AuthClient, AuthUserRevokeRoleRequest => AuthUserRevokeRoleResponse;
+    role_add: AuthClient, AuthRoleAddRequest => AuthRoleAddResponse;
+    role_get: AuthClient, AuthRoleGetRequest => AuthRoleGetResponse;
+    role_list: AuthClient, AuthRoleListRequest => AuthRoleListResponse;
+    role_delete: AuthClient, AuthRoleDeleteRequest => AuthRoleDeleteResponse;
     role_grant_permission: AuthClient, AuthRoleGrantPermissionRequest => AuthRoleGrantPermissionResponse;
+    role_revoke_permission: AuthClient, AuthRoleRevokePermissionRequest => AuthRoleRevokePermissionResponse;
     status: MaintenanceClient, StatusRequest => StatusResponse;
     hash_kv: MaintenanceClient, HashKvRequest => HashKvResponse;
 }
@@ -117,6 +131,20 @@ impl Client {
         };
         let found = self.range(request).await?.kvs.into_iter().next();
         Ok(found.map(|kv| String::from_utf8(kv.value.to_vec()).unwrap()))
+    }
+
+    /// A call of an empty message under any path, whose answer is not looked at.
+    pub(crate) async fn bare(&self, path: &'static str) -> Result<(), Status> {
+        let mut client = tonic::client::Grpc::new(self.channel.clone());
+        let mut request = Request::new(pb::StatusRequest {});
+        self.sign(&mut request);
+        client
+            .ready()
+            .await
+            .map_err(|error| Status::unavailable(error.to_string()))?;
+        let codec = tonic_prost::ProstCodec::<pb::StatusRequest, pb::AuthStatusRequest>::default();
+        let path = http::uri::PathAndQuery::from_static(path);
+        client.unary(request, path, codec).await.map(|_| ())
     }
 
     fn sign<M>(&self, request: &mut Request<M>) {

@@ -50,6 +50,18 @@ pub(crate) fn free_port() -> u16 {
     }
 }
 
+/// A directory for data that nobody needs for longer than a test: in memory where the system has a place for that, since
+/// what matters to a test that keeps both its servers waiting for the disk is what they answer.
+pub(crate) fn scratch() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    let made = if memory.is_dir() {
+        TempDir::new_in(memory)
+    } else {
+        TempDir::new()
+    };
+    made.unwrap()
+}
+
 /// The server's program, in an environment without `ETCD_*`.
 pub(crate) fn gatehouse() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gatehouse"));
@@ -220,9 +232,20 @@ impl Cluster {
         cluster
     }
 
+    /// Starts one member whose data lies in [`scratch`], and waits until it serves.
+    pub(crate) fn start_in_memory(flags: &[&str]) -> Cluster {
+        let mut cluster = Cluster::prepare_in(scratch(), 1, flags);
+        cluster.members[0].start();
+        cluster.members[0].serves(1);
+        cluster
+    }
+
     /// Members that are not started yet.
     pub(crate) fn prepare(size: usize, flags: &[&str]) -> Cluster {
-        let directory = TempDir::new().unwrap();
+        Cluster::prepare_in(TempDir::new().unwrap(), size, flags)
+    }
+
+    fn prepare_in(directory: TempDir, size: usize, flags: &[&str]) -> Cluster {
         let ports: Vec<(u16, u16)> = (0..size).map(|_| (free_port(), free_port())).collect();
         let listed: Vec<String> = ports
             .iter()

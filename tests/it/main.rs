@@ -17,6 +17,10 @@ mod harness;
 #[cfg(real)]
 mod etcdctl;
 
+/// Runs Debian's `etcd`.
+#[cfg(real)]
+mod etcd;
+
 /// Calls a member over gRPC, for what `etcdctl` cannot say.
 #[cfg(real)]
 mod client;
@@ -44,3 +48,11 @@ mod cluster;
 /// No password and no token in logs or on disk.
 #[cfg(real)]
 mod secrets;
+
+/// Every row of `docs/differences.md`, asked of the server, and of etcd where it is installed.
+#[cfg(real)]
+mod differences;
+
+/// Random calls to the server and to etcd: no difference but those of `docs/differences.md`.
+#[cfg(real)]
+mod differential;

@@ -5,7 +5,8 @@ use super::super::effects::Effects;
 use super::super::outcome::{ApplyError, Write};
 use super::index::KvIndex;
 
-/// Makes `revision` the oldest that can be read.
+/// Makes `revision` the oldest that can be read. Revision 0 is below every other, so compacting there takes nothing
+/// away, and works once, as in etcd.
 ///
 /// # Errors
 /// [`ApplyError::Compacted`] if it is not above the oldest already, [`ApplyError::FutureRevision`] if it does not exist

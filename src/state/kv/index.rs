@@ -62,7 +62,7 @@ pub(in crate::state) enum ReadAt {
 pub(in crate::state) struct KvIndex {
     /// Newest complete revision; 1 for an empty store.
     pub(in crate::state) revision: i64,
-    /// Revisions below this one are gone; 0 if none is.
+    /// Revisions below this one are gone; -1 as long as nothing was compacted.
     pub(in crate::state) compact_revision: i64,
     /// Live keys at the newest revision: derived from `history`, so that reads of the present cost one lookup.
     current: OrdMap<Bytes, KeyMeta>,

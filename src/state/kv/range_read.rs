@@ -11,27 +11,37 @@ use std::cmp::Ordering;
 /// A range read of a complete revision.
 ///
 /// # Errors
-/// [`ApplyError::FutureRevision`] and [`ApplyError::Compacted`] as [`check_revision`]; [`ReadError::Value`].
+/// [`ApplyError::FutureRevision`] and [`ApplyError::Compacted`] for a revision that does not exist yet or is gone;
+/// [`ReadError::Value`].
 pub(in crate::state) fn read_range(
     kv: &KvIndex,
     range: &Range,
     values: &dyn Values,
 ) -> Result<Found, ReadError> {
-    check_revision(kv, range)?;
-    let read = match read_at(range) {
+    match read_at(range) {
+        ReadAt::Revision(revision) if revision > kv.revision => {
+            Err(ApplyError::FutureRevision.into())
+        }
+        ReadAt::Revision(revision) if revision < kv.compact_revision => {
+            Err(ApplyError::Compacted.into())
+        }
         // The current keys are the newest revision's, and cheaper to walk.
-        ReadAt::Revision(revision) if revision == kv.revision => ReadAt::Newest,
-        read @ (ReadAt::Revision(_) | ReadAt::Newest) => read,
-    };
-    Ok(select(kv, range, read, values)?)
+        ReadAt::Revision(revision) if revision == kv.revision => {
+            Ok(select(kv, range, ReadAt::Newest, values)?)
+        }
+        read @ (ReadAt::Revision(_) | ReadAt::Newest) => Ok(select(kv, range, read, values)?),
+    }
 }
 
-/// Whether the revision that `range` asks for exists and is still there.
+/// Whether the revision that a read in a transaction asks for exists and is still there. There a negative one is a
+/// revision as well, gone since the first compaction, while a read by itself takes it for the newest (etcd's
+/// `server/etcdserver/txn/txn.go`, `checkRange`).
 pub(super) fn check_revision(kv: &KvIndex, range: &Range) -> Result<(), ApplyError> {
-    match read_at(range) {
-        ReadAt::Revision(revision) if revision > kv.revision => Err(ApplyError::FutureRevision),
-        ReadAt::Revision(revision) if revision < kv.compact_revision => Err(ApplyError::Compacted),
-        ReadAt::Revision(_) | ReadAt::Newest => Ok(()),
+    match range.revision {
+        0 => Ok(()),
+        revision if revision > kv.revision => Err(ApplyError::FutureRevision),
+        revision if revision < kv.compact_revision => Err(ApplyError::Compacted),
+        _ => Ok(()),
     }
 }
 

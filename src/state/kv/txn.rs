@@ -79,12 +79,12 @@ pub(in crate::state) fn read_txn(
         "a transaction that writes was sent to a reader"
     );
     let succeeded = all_hold(kv, txn, values)?;
+    let branch = txn.branch(succeeded);
+    for op in branch {
+        check_revision(kv, reading(op))?;
+    }
     let read = |op: &TxnOp| Ok(TxnOpResponse::Range(read_range(kv, reading(op), values)?));
-    let responses = txn
-        .branch(succeeded)
-        .iter()
-        .map(read)
-        .collect::<Result<_, ReadError>>()?;
+    let responses = branch.iter().map(read).collect::<Result<_, ReadError>>()?;
     Ok(TxnResponse {
         succeeded,
         responses,

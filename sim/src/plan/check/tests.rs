@@ -224,6 +224,10 @@ fn transactions_nest_and_hold_data_calls_only() {
             txn_of(&txn_of("do = \"user-list\"")),
             "client \"alice\", step 2, success: a transaction holds put, get, delete and txn only",
         ),
+        (
+            txn_of("do = \"get\", key = \"k\", revision = -1"),
+            "client \"alice\", step 2: a revision is not negative",
+        ),
     ];
     for (step, message) in rows {
         assert_eq!(refusal(&plan(&step)), message);

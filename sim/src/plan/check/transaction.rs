@@ -1,4 +1,5 @@
-//! Refuses transactions that nest too deep, hold too much, or hold what is no data call.
+//! Refuses transactions that nest too deep, hold too much, or hold what is no data call; and reads at negative revisions,
+//! which mean the newest or, in a transaction, one that is gone.
 
 use super::{Checked, wrong};
 use crate::history::Op;
@@ -8,8 +9,13 @@ const TXN_OPS_MAX: usize = 128;
 /// Deepest nesting of transactions, the outermost counted: far beyond use, and far below what a message may nest.
 const TXN_DEPTH_MAX: usize = 8;
 
-/// Checks `op` if it is a transaction. `depth` counts the transactions around it, itself included.
+/// Checks `op` if it is a transaction or a read. `depth` counts the transactions around it, itself included.
 pub(super) fn check(field: &str, op: &Op, depth: usize) -> Checked {
+    if let Op::Get { revision, .. } = op
+        && *revision < 0
+    {
+        return wrong(field, "a revision is not negative");
+    }
     let Op::Txn {
         compare,
         success,
