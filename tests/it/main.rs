@@ -37,6 +37,10 @@ mod permissions;
 #[cfg(real)]
 mod protocol;
 
+/// Work goes on while admins change what does not concern it.
+#[cfg(real)]
+mod strangers;
+
 /// How long tokens live.
 #[cfg(real)]
 mod lifetimes;
