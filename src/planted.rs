@@ -46,7 +46,7 @@ pub enum Bug {
     SerializableNoRecheckA,
     /// The same for transactions that only read. Noticed by P4.
     SerializableNoRecheckB,
-    /// Deleting a role leaves what it allowed in the derived rights of its holders. Noticed by P2.
+    /// Deleting a role leaves what it allowed in the derived rights of its holders. Noticed by P1 and P2.
     RoleDeleteKeepsCache,
     /// Deleting a role leaves its name with its holders, so that a new role of that name is theirs. Noticed by P15.
     RoleDeleteKeepsMembership,
@@ -204,7 +204,7 @@ impl Bug {
             Bug::AuthRevisionIgnoredA => &["P1", "P6"],
             Bug::StaleStampRefused => &["P18"],
             Bug::SerializableNoRecheckA | Bug::SerializableNoRecheckB => &["P4"],
-            Bug::RoleDeleteKeepsCache => &["P2", "P10"],
+            Bug::RoleDeleteKeepsCache => &["P1", "P2", "P10"],
             Bug::RoleDeleteKeepsMembership => &["P15"],
             Bug::NestedTxnUncheckedA | Bug::NestedTxnUncheckedB => &["P1", "P12"],
             Bug::NestedTxnUncheckedC => &["P12"],

@@ -3,11 +3,11 @@
 //!
 //! `cargo bench -p gatehouse-sim` prints them; one job and as many as there are processors.
 
+use gatehouse_judge::verdict::VerdictKind;
 use gatehouse_sim::batch::{Work, run_all};
 use gatehouse_sim::plan::Plan;
 use gatehouse_sim::run::{Options, run};
 use gatehouse_sim::scenarios;
-use gatehouse_sim::verdict::VerdictKind;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;

@@ -2,12 +2,12 @@
 //! a hidden repetition would turn a lost answer into a duplicate that the judge cannot see.
 
 use crate::calls::{Call, Called, Caller, Token};
-use crate::checker::describe;
-use crate::history::{Op, Outcome};
 use crate::plan::{DEFAULT_SESSION, Members, Step, TIMEOUT_MS};
 use crate::retry::{Advice, advise};
 use crate::rng::{Purpose, Rng};
 use crate::world::World;
+use gatehouse_judge::history::{Op, Outcome};
+use gatehouse_judge::words;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,8 +91,8 @@ impl Client {
                 self.caller.name(),
                 called.number,
                 expected.name(),
-                describe::op(&step.op),
-                describe::outcome(&called.outcome)
+                words::op(&step.op),
+                words::outcome(&called.outcome)
             );
             world.recorder.unmet(called.number, sentence);
         }
@@ -238,7 +238,7 @@ pub(crate) async fn set_up(world: Arc<World>) -> Result<(), SetupFailure> {
                     let refusal = format!(
                         "call {}: set-up step \"{}\" was refused: {message}",
                         called.number,
-                        describe::op(&step.op)
+                        words::op(&step.op)
                     );
                     return Err(SetupFailure::Refused(refusal));
                 }
@@ -248,7 +248,7 @@ pub(crate) async fn set_up(world: Arc<World>) -> Result<(), SetupFailure> {
             if start.elapsed() > SETUP_LIMIT {
                 return Err(SetupFailure::Stuck(format!(
                     "set-up step \"{}\" was never done",
-                    describe::op(&step.op)
+                    words::op(&step.op)
                 )));
             }
             sleep(RETRY_PAUSE).await;

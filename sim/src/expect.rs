@@ -1,9 +1,9 @@
 //! What a run must have seen before "ok" means anything, read from its history, and the one expectation about time: how
 //! long a client that retries may go without an answer.
 
-use crate::history::{History, Op, Outcome, What};
 use crate::plan::{Expect, Plan};
-use crate::windows::Marks;
+use gatehouse_judge::history::{History, Op, Outcome, What};
+use gatehouse_judge::marks::Marks;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -155,7 +155,7 @@ fn answers(outcome: &Outcome) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::{Event, Header};
+    use gatehouse_judge::history::{Event, Header};
 
     fn plan() -> Plan {
         let text =

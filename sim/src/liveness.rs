@@ -4,11 +4,11 @@
 //! would have to be replaced.
 
 use crate::calls::{Call, Called, Caller, KEEPALIVE, Token, code_name};
-use crate::checker::describe;
-use crate::history::{Op, Outcome, What};
 use crate::plan::Liveness;
 use crate::world::World;
 use gatehouse::pb::etcdserverpb::HashKvResponse;
+use gatehouse_judge::history::{Op, Outcome, What};
+use gatehouse_judge::words;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -163,7 +163,7 @@ impl Prover {
                 return Err(format!(
                     "n{} does not serve \"{}\" {} s after everything was healed; call {} was the last to fail: {last}",
                     self.member,
-                    describe::op(op),
+                    words::op(op),
                     BOUND.as_secs(),
                     called.number
                 ));

@@ -1,9 +1,9 @@
 //! The forms in which results are printed: one JSON object a line, or a table. stdout is data; whatever is talk goes to
 //! stderr.
 
+use gatehouse_judge::marks::Marks;
+use gatehouse_judge::verdict::{Verdict, VerdictKind};
 use gatehouse_sim::run::Run;
-use gatehouse_sim::verdict::{Verdict, VerdictKind};
-use gatehouse_sim::windows::Marks;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};

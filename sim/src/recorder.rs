@@ -1,12 +1,12 @@
 //! Writes the history of a run while it happens: what clients do, what members report, what faults strike. It also
 //! feeds the trace hash, and knows who leads. It never waits and never draws: recording must not change a run.
 
-use crate::history::{Applied, Event, History, Installed, Op, Outcome, TokenNote, What};
 use crate::stop::Stop;
-use crate::text::Text;
 use crate::trace::Trace;
 use gatehouse::observer::{Observed, Observer};
 use gatehouse::state::{self, Command, Identity, Meta, Response, TokenKey};
+use gatehouse_judge::history::{Applied, Event, History, Installed, Op, Outcome, TokenNote, What};
+use gatehouse_judge::text::Text;
 use madsim::net::NetSim;
 use madsim::time::TimeHandle;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// short as undecided, so that neither memory nor the judge drowns. A file takes more than that.
 pub(crate) const EVENTS_MAX: usize = 6_000_000;
 
-const _: () = assert!(EVENTS_MAX <= crate::history_file::EVENTS_MAX);
+const _: () = assert!(EVENTS_MAX <= gatehouse_judge::history_file::EVENTS_MAX);
 
 /// Records one run; clones share the record.
 #[derive(Clone, Default)]
@@ -143,7 +143,7 @@ impl Record {
     }
 
     /// The history of what was recorded.
-    pub(crate) fn into_history(self, header: crate::history::Header) -> History {
+    pub(crate) fn into_history(self, header: gatehouse_judge::history::Header) -> History {
         History {
             header,
             events: self.events,

@@ -2,7 +2,7 @@
 //! something; reads and logins on another member when one is unavailable; anything, after a new login, when the
 //! server says that the token or its revision is out of date.
 
-use crate::history::{Op, Outcome};
+use gatehouse_judge::history::{Op, Outcome};
 
 /// What to do after a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,23 +3,25 @@
 //! A run is a safety phase (clients work, faults strike), a healing, and a liveness phase. Then the judge reads the
 //! history; what the run itself noticed (a panic, no progress, too little seen) comes after the judge's objections.
 
-use crate::checker::{Judgement, Staleness, examine};
 use crate::clients::{self, SetupFailure};
 use crate::cluster::{Cluster, travel};
 use crate::expect::{Seen, longest_gap};
-use crate::history::{FORMAT_VERSION, Header, History, What};
-use crate::history_file::FORMAT;
 use crate::labels::Labels;
 use crate::log::{NOTHING_CAN_HAPPEN, TIME_IS_OVER};
-use crate::marks;
 use crate::plan::Plan;
 use crate::recorder::{Record, Recorder};
 use crate::stop::Stop;
-use crate::verdict::{Verdict, VerdictKind};
-use crate::windows::{Marks, Passages};
+use crate::windows::Passages;
 use crate::world::World;
 use crate::{faults, liveness, syscall_shim};
 use gatehouse::planted::{Bug, plant};
+use gatehouse_judge::checker::Staleness;
+use gatehouse_judge::history::{FORMAT_VERSION, Header, History, What};
+use gatehouse_judge::history_file::FORMAT;
+use gatehouse_judge::marks;
+use gatehouse_judge::marks::Marks;
+use gatehouse_judge::verdict::{Verdict, VerdictKind};
+use gatehouse_judge::{Judgement, examine};
 use std::any::Any;
 use std::sync::Arc;
 use std::thread;

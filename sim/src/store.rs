@@ -1,8 +1,8 @@
 //! Keeps histories in the report directory: of every failing run, and of the first run of each scenario.
 
-use gatehouse_sim::history_file::{HistoryError, write_history};
+use gatehouse_judge::history_file::{HistoryError, write_history};
+use gatehouse_judge::verdict::VerdictKind;
 use gatehouse_sim::run::Run;
-use gatehouse_sim::verdict::VerdictKind;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::PathBuf;

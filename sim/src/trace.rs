@@ -71,7 +71,7 @@ impl io::Write for Hashing<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::What;
+    use gatehouse_judge::history::What;
 
     fn traced(nanos: u64, messages: u64, what: &What) -> u64 {
         let mut trace = Trace::default();

@@ -3,13 +3,9 @@
 use crate::plan::Plan;
 use crate::rng::{Purpose, Rng};
 use gatehouse::window::{Window, stretch};
-use std::collections::BTreeMap;
+use gatehouse_judge::marks::Marks;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-
-/// How often each window was passed, or each other mark was hit; all of them stand in it, so that a report shows those
-/// that were not.
-pub type Marks = BTreeMap<String, u64>;
 
 /// Counts passages; clones share the count.
 #[derive(Clone)]

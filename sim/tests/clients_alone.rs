@@ -6,11 +6,11 @@
 )]
 
 use gatehouse::planted::Bug;
-use gatehouse_sim::checker::judge;
-use gatehouse_sim::history::{History, Outcome, What};
+use gatehouse_judge::history::{History, Outcome, What};
+use gatehouse_judge::judge;
+use gatehouse_judge::verdict::VerdictKind;
 use gatehouse_sim::run::{Options, Run, run};
 use gatehouse_sim::scenarios;
-use gatehouse_sim::verdict::VerdictKind;
 
 /// Lines of an explanation, with what stands before it of the state: more would not be read.
 const LINES_MAX: usize = 32;

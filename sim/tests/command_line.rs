@@ -346,6 +346,25 @@ fn is_refused(report: &Path, arguments: &[&str], reason: &str) {
 }
 
 #[test]
+fn a_history_of_a_planted_bug_that_does_not_exist_is_exit_2() {
+    let report = tempfile::tempdir().unwrap();
+    let run = simulate(
+        report.path(),
+        &["run", SINGLE, "--seed", "1", "--format", "json"],
+    );
+    let history = json_lines(&run)[0]["history"].as_str().unwrap().to_owned();
+    let text = std::fs::read_to_string(&history).unwrap();
+    let mistaken = text.replacen("\"bug\":null", "\"bug\":\"token-activaton-lag\"", 1);
+    assert_ne!(mistaken, text);
+    std::fs::write(&history, mistaken).unwrap();
+    let output = simulate(report.path(), &["check", &history]);
+    assert_eq!(output.status.code(), Some(2));
+    let reason = "bug: there is no planted bug \"token-activaton-lag\"; did you mean \"token-activation-lag\"?";
+    assert!(stderr(&output).contains(&format!("{history}:1:")));
+    assert!(stderr(&output).contains(reason), "{}", stderr(&output));
+}
+
+#[test]
 fn a_damaged_history_is_exit_2_with_its_place() {
     let report = tempfile::tempdir().unwrap();
     let run = simulate(

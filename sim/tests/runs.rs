@@ -6,10 +6,10 @@
     reason = "a test stops at what it does not expect"
 )]
 
-use gatehouse_sim::history::What;
+use gatehouse_judge::history::What;
+use gatehouse_judge::verdict::VerdictKind;
 use gatehouse_sim::plan::Plan;
 use gatehouse_sim::run::{Options, Run, run};
-use gatehouse_sim::verdict::VerdictKind;
 use std::sync::Arc;
 
 /// A cluster of three without auth, and one client.

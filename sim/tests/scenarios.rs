@@ -7,14 +7,14 @@
 )]
 
 use gatehouse::planted::Bug;
+use gatehouse_judge::history::What;
+use gatehouse_judge::history_file::write_history;
+use gatehouse_judge::verdict::VerdictKind;
 use gatehouse_sim::PASSWORD_MARKER;
-use gatehouse_sim::history::What;
-use gatehouse_sim::history_file::write_history;
 use gatehouse_sim::log;
 use gatehouse_sim::plan::Shown;
 use gatehouse_sim::run::{Options, Run, run};
 use gatehouse_sim::scenarios::{self, Scenario};
-use gatehouse_sim::verdict::VerdictKind;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::io::{self, Write};
 use std::process::ExitCode;

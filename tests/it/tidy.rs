@@ -91,22 +91,118 @@ fn state_is_pure() {
 
 #[test]
 fn judge_shares_nothing_with_the_server() {
-    let words = ["gatehouse::", "madsim::", "tonic::", "raft::", "redb::"];
-    let except = ["sim/src/model/testdata"];
-    let found: Vec<String> = offenders(
-        &[
-            "sim/src/model",
-            "sim/src/checker",
-            "sim/src/search",
-            "sim/src/sequence.rs",
-        ],
-        &words,
-        &except,
-    );
+    let words = [
+        "gatehouse::",
+        "gatehouse_sim",
+        "madsim",
+        "tokio",
+        "tonic",
+        "raft::",
+        "redb::",
+    ];
     assert_none(
-        "the model and the checker read histories and nothing else",
-        found,
+        "the judge reads histories and nothing else",
+        offenders(&["sim/judge"], &words, &[]),
     );
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("sim/judge/Cargo.toml");
+    let manifest = fs::read_to_string(manifest).expect("the judge has a manifest");
+    for word in [
+        "madsim",
+        "tokio",
+        "tonic",
+        "gatehouse.workspace",
+        "gatehouse-sim",
+    ] {
+        assert!(!manifest.contains(word), "the judge needs no {word}");
+    }
+}
+
+/// The judge's modules stand in layers: `(module, those of the judge that it may name)`. A name that is not listed may be
+/// used by nobody.
+const JUDGE: [(&str, &[&str]); 16] = [
+    ("text", &[]),
+    ("numbered", &[]),
+    ("random", &[]),
+    ("input_file", &[]),
+    ("verdict", &[]),
+    ("history", &["text"]),
+    ("sequence", &["history", "numbered", "text"]),
+    (
+        "history_file",
+        &["history", "input_file", "sequence", "text"],
+    ),
+    ("words", &["history"]),
+    ("model", &["history", "text"]),
+    ("noncommittal", &["history", "model"]),
+    ("sameness", &["history"]),
+    (
+        "checker",
+        &[
+            "history",
+            "model",
+            "noncommittal",
+            "numbered",
+            "sameness",
+            "sequence",
+            "text",
+            "verdict",
+            "words",
+        ],
+    ),
+    (
+        "search",
+        &[
+            "history",
+            "history_file",
+            "model",
+            "noncommittal",
+            "random",
+            "sameness",
+            "text",
+            "verdict",
+            "words",
+        ],
+    ),
+    ("judgement", &["checker", "history", "search", "verdict"]),
+    ("marks", &["history", "model", "text"]),
+];
+
+#[test]
+fn the_judge_has_no_circle_of_modules() {
+    for (at, (module, may)) in JUDGE.iter().enumerate() {
+        let above = |name: &&str| JUDGE[..at].iter().any(|(known, _)| known == name);
+        assert!(
+            may.iter().all(above),
+            "{module} may name what stands behind it"
+        );
+        let mut found = Vec::new();
+        for source in sources(&["sim/judge/src"]) {
+            let path = source.path.trim_start_matches("sim/judge/src/");
+            let is_of = |path: &str| {
+                path == format!("{module}.rs") || path.starts_with(&format!("{module}/"))
+            };
+            // Tests may ask the whole judge.
+            if !is_of(path) || path.contains("tests") || path.ends_with("mutations.rs") {
+                continue;
+            }
+            let code = source
+                .text
+                .lines()
+                .take_while(|line| *line != "mod tests {");
+            for (number, line) in code.enumerate() {
+                let code = line.split("//").next().unwrap_or_default();
+                for name in code.split("crate::").skip(1) {
+                    let name = name
+                        .split(|c: char| !c.is_alphanumeric() && c != '_')
+                        .next();
+                    if name.is_some_and(|name| name != *module && !may.contains(&name)) {
+                        found.push(format!("{}:{}: {}", source.path, number + 1, line.trim()));
+                    }
+                }
+            }
+        }
+        assert_none("a module of the judge names what stands behind it", found);
+    }
 }
 
 #[test]
@@ -160,7 +256,7 @@ fn time_and_chance_come_from_the_platform() {
 #[test]
 fn every_select_is_biased() {
     let mut found = Vec::new();
-    for source in sources(&["src", "sim/src"]) {
+    for source in sources(&["src", "sim"]) {
         let lines: Vec<&str> = source.text.lines().collect();
         for (number, line) in lines.iter().enumerate() {
             if line.contains("select! {") || line.trim_end().ends_with("select!(") {
@@ -182,7 +278,7 @@ fn order_never_depends_on_a_hasher() {
     let words = ["HashMap", "HashSet", "ahash", "RandomState"];
     assert_none(
         "BTreeMap and BTreeSet only",
-        offenders(&["src", "sim/src"], &words, &["src/pb.rs"]),
+        offenders(&["src", "sim"], &words, &["src/pb.rs"]),
     );
 }
 
@@ -241,12 +337,12 @@ fn the_simulator_speaks_in_words() {
     // A struct in its debug form is no sentence, and changes with every field. A type's debug form may still be a key
     // (`problem.rs`), the name of a gRPC code (`outcome.rs`), or talk of tests (`order.rs`).
     let except = [
-        "sim/src/search/problem.rs",
-        "sim/src/search/order.rs",
+        "sim/judge/src/search/problem.rs",
+        "sim/judge/src/search/order.rs",
         "sim/src/calls/outcome.rs",
     ];
     let mut found = Vec::new();
-    for source in sources(&["sim/src"]) {
+    for source in sources(&["sim"]) {
         if except.contains(&source.path.as_str()) || source.path.contains("tests") {
             continue;
         }

@@ -1,10 +1,10 @@
 //! From the server's answers to what histories hold of them.
 
-use crate::history::{Grant, GrantKind, Pair, Reply};
-use crate::text::Text;
 use gatehouse::pb::authpb::{Permission, permission};
 use gatehouse::pb::etcdserverpb as pb;
 use gatehouse::pb::mvccpb::KeyValue;
+use gatehouse_judge::history::{Grant, GrantKind, Pair, Reply};
+use gatehouse_judge::text::Text;
 use pb::response_op::Response as TxnOp;
 
 /// An answer of which only the header says anything.

@@ -11,13 +11,13 @@ pub(crate) use outcome::code_name;
 pub use password::PASSWORD_MARKER;
 use password::password;
 
-use crate::history::{Op, Outcome, Reply};
 use crate::recorder::Recorder;
 use gatehouse::pb::etcdserverpb::auth_client::AuthClient;
 use gatehouse::pb::etcdserverpb::kv_client::KvClient;
 use gatehouse::pb::etcdserverpb::maintenance_client::MaintenanceClient;
 use gatehouse::pb::etcdserverpb::{HashKvRequest, HashKvResponse};
 use gatehouse::platform::{Channel, ChannelOptions, Keepalive, is_unsent};
+use gatehouse_judge::history::{Op, Outcome, Reply};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue};

@@ -1,8 +1,8 @@
 //! Tells a definite no from an answer that says nothing. A call counts as refused only if it certainly had no effect;
 //! the judge would otherwise accuse the server of effects that it was right to have.
 
-use crate::history::Outcome;
 use gatehouse::platform::is_unsent;
+use gatehouse_judge::history::Outcome;
 use tonic::{Code, Status};
 
 /// How etcd's own messages begin. gRPC's own errors (an answer too large to decode, say) lack it, and come after the

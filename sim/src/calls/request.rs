@@ -1,11 +1,11 @@
 //! From an operation of a plan to its message, through the real client, to the answer.
 
 use super::{Wire, answer, password};
-use crate::checker::describe;
-use crate::history::{self, Grant, GrantKind, Op, Operand, Reply};
 use bytes::Bytes;
 use gatehouse::pb::authpb::{Permission, permission};
 use gatehouse::pb::etcdserverpb as pb;
+use gatehouse_judge::history::{self, Grant, GrantKind, Op, Operand, Reply};
+use gatehouse_judge::words;
 use pb::compare::{CompareResult, CompareTarget, TargetUnion};
 use pb::request_op::Request as TxnOp;
 use tonic::Status;
@@ -240,7 +240,7 @@ impl Wire<'_> {
 fn unfit(op: &Op) -> Status {
     Status::unimplemented(format!(
         "the simulator cannot send \"{}\" here",
-        describe::op(op)
+        words::op(op)
     ))
 }
 

@@ -4,10 +4,12 @@ use super::{Exit, Failure};
 use crate::args::Format;
 use crate::output::{describe, explain, json_line};
 use crate::settings::Settings;
-use gatehouse_sim::checker::{Judgement, examine};
-use gatehouse_sim::history::What;
-use gatehouse_sim::history_file::read_history;
-use gatehouse_sim::verdict::VerdictKind;
+use gatehouse::planted::Bug;
+use gatehouse_judge::history::{Header, What};
+use gatehouse_judge::history_file::read_history_unless;
+use gatehouse_judge::verdict::VerdictKind;
+use gatehouse_judge::{Judgement, examine};
+use gatehouse_sim::nearest::no_such_bug;
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
@@ -27,6 +29,14 @@ struct CheckLine<'c> {
     explanation: &'c [String],
 }
 
+/// What is wrong with a header that names a planted bug which does not exist.
+fn unknown_bug(header: &Header) -> Option<(&'static str, String)> {
+    let slug = header.bug.as_deref()?;
+    Bug::named(slug)
+        .is_empty()
+        .then(|| ("bug", no_such_bug(slug)))
+}
+
 /// Judges the history in `file`.
 ///
 /// # Errors
@@ -41,7 +51,7 @@ pub(crate) fn execute(
             "check judges what is in the file: --bug and --general belong to the run that made it";
         return Err(Failure::Usage(what.to_owned()));
     }
-    let history = read_history(file)?;
+    let history = read_history_unless(file, &unknown_bug)?;
     let Judgement { verdict, staleness } = examine(&history);
     let ops = history
         .events

@@ -7,9 +7,9 @@ pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod twice;
 
-use gatehouse_sim::history_file::HistoryError;
+use gatehouse_judge::history_file::HistoryError;
+use gatehouse_judge::verdict::VerdictKind;
 use gatehouse_sim::scenarios::ScenarioError;
-use gatehouse_sim::verdict::VerdictKind;
 use std::io;
 
 /// How a command ended; the number is the exit code, which scripts depend on.

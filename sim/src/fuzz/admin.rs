@@ -2,8 +2,8 @@
 
 use super::cast::{PASSWORDS, RANGES, ROLES, USERS, grant, password};
 use super::menu::Menu;
-use crate::history::Op;
 use crate::rng::Rng;
+use gatehouse_judge::history::Op;
 
 /// What an admin may do at once; some things are several calls in a row.
 #[derive(Clone, Copy, Debug)]
@@ -112,7 +112,7 @@ impl AdminCalls {
 }
 
 /// One of the user's passwords, the first more often than not.
-pub(super) fn any_password(user: &str, rng: &mut Rng) -> crate::text::Text {
+pub(super) fn any_password(user: &str, rng: &mut Rng) -> gatehouse_judge::text::Text {
     let number = if rng.chance(0.6) {
         1
     } else {

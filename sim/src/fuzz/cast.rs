@@ -1,8 +1,8 @@
 //! Who and what there is: users, roles, rights and keys, from pools so small that everything collides.
 
-use crate::history::{Grant, GrantKind, Op};
 use crate::plan::Step;
 use crate::rng::Rng;
+use gatehouse_judge::history::{Grant, GrantKind, Op};
 
 /// Keys that are written. Neighbours in the order of keys, so that the ends of ranges fall between, on and beside them.
 pub(super) const KEYS: [&str; 7] = ["a", "a0", "a1", "b", "b0", "c", "d"];

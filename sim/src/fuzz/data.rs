@@ -2,8 +2,8 @@
 
 use super::cast::{KEYS, RANGES};
 use super::menu::Menu;
-use crate::history::{Compare, Op, Operand};
 use crate::rng::Rng;
+use gatehouse_judge::history::{Compare, Op, Operand};
 
 /// Kinds of calls that touch keys.
 #[derive(Clone, Copy, Debug)]

@@ -4,9 +4,9 @@
 use super::admin::{AdminCalls, any_password};
 use super::cast::{Cast, ORDINARY};
 use super::data::DataCalls;
-use crate::history::Op;
 use crate::plan::{Client, Cluster, Expect, MemberName, Members, Span, Step, When};
 use crate::rng::Rng;
+use gatehouse_judge::history::Op;
 
 /// Longest pause of a busy client, and of one that comes by now and then, milliseconds.
 const PAUSES_MS: [u64; 3] = [50, 400, 1_500];
@@ -92,7 +92,7 @@ fn members(cluster: &Cluster, rng: &mut Rng) -> Members {
     }
 }
 
-fn login(user: &str, password: crate::text::Text, pause: Span) -> Step {
+fn login(user: &str, password: gatehouse_judge::text::Text, pause: Span) -> Step {
     let login = Op::Login {
         user: user.into(),
         password,

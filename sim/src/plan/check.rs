@@ -8,11 +8,11 @@ mod transaction;
 mod waits;
 
 use super::{Client, Fault, FaultKind, Members, Plan, Span, Step, VERSION};
-use crate::history::Op;
-use crate::marks::Mark;
 use crate::nearest::no_such_bug;
 use gatehouse::planted::Bug;
 use gatehouse::window::Window;
+use gatehouse_judge::history::Op;
+use gatehouse_judge::marks::Mark;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most members: etcd advises against more than 7.

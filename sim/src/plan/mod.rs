@@ -16,8 +16,8 @@ pub use fault::{Direction, DiskOperation, Fault, FaultKind, FaultTime};
 pub use read::{ReadError, read};
 pub use step::{DEFAULT_SESSION, Expected, Step, TIMEOUT_MS, When};
 
-use crate::history::TokenRules;
 use gatehouse::config::{SNAPSHOT_COUNT, SNAPSHOT_PART_BYTES};
+use gatehouse_judge::history::TokenRules;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

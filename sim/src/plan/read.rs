@@ -1,7 +1,7 @@
 //! Reads a plan from a file, with errors that name file, line, column and field.
 
 use super::{Plan, PlanError};
-use crate::input_file;
+use gatehouse_judge::input_file;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 

@@ -2,8 +2,8 @@
 
 use super::split::split;
 use super::{Members, Span};
-use crate::history::{Op, Outcome};
-use crate::model::Refusal;
+use gatehouse_judge::history::{Op, Outcome};
+use gatehouse_judge::model::Refusal;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// How long a call may take from its client's view when the step does not say, milliseconds.

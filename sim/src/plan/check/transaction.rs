@@ -2,7 +2,7 @@
 //! which mean the newest or, in a transaction, one that is gone.
 
 use super::{Checked, wrong};
-use crate::history::Op;
+use gatehouse_judge::history::Op;
 
 /// Most operations in one branch of a transaction, and most comparisons: the server's own default.
 const TXN_OPS_MAX: usize = 128;
