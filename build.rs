@@ -1,19 +1,12 @@
-//! Compiles `proto/` in pure Rust (no `protoc` needed) and refuses builds whose cfg flags were lost.
+//! Refuses builds whose cfg flags were lost, before everything else is built for nothing.
 
-use std::path::Path;
-
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    println!("cargo:rerun-if-changed=proto");
-    let protos = [
-        "proto/rpc.proto",
-        "proto/internal.proto",
-        "proto/test/probe.proto",
-    ];
-    let descriptors = protox::compile(protos, [Path::new("proto")])?;
-    tonic_prost_build::configure()
-        // Keys and values travel as shared buffers from the socket to the store without a copy.
-        .bytes(".")
-        .build_transport(false)
-        .compile_fds(descriptors)?;
-    Ok(())
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    let set = |flag: &str| std::env::var_os(format!("CARGO_CFG_{flag}")).is_some();
+    if !set("MADSIM") && !set("REAL") {
+        println!(
+            "cargo::error=neither `--cfg madsim` nor `--cfg real` is set: a RUSTFLAGS variable (even an empty one) replaces the \
+             flags of .cargo/config.toml; unset it, and build with `cargo build` (simulation) or `cargo build-real` (server)"
+        );
+    }
 }

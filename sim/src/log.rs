@@ -5,10 +5,11 @@ use madsim::time::TimeHandle;
 use std::fmt;
 use std::io::Write;
 use tracing::Dispatch;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
+use tracing_subscriber::layer::SubscriberExt as _;
 
 /// Prints the virtual time since the start of the run.
 struct VirtualTime;
@@ -27,10 +28,13 @@ impl FormatTime for VirtualTime {
 /// # Errors
 /// What is wrong with it.
 pub fn check(directives: &str) -> Result<(), String> {
-    EnvFilter::builder()
-        .parse(directives)
-        .map(drop)
-        .map_err(|error| error.to_string())
+    targets(directives).map(drop)
+}
+
+fn targets(directives: &str) -> Result<Targets, String> {
+    directives
+        .parse()
+        .map_err(|error: tracing_subscriber::filter::ParseError| error.to_string())
 }
 
 /// A subscriber that writes to stderr. Make it outside the simulation's thread: its own tables must not take part in
@@ -59,13 +63,13 @@ pub fn to<W>(directives: &str, writer: W) -> Dispatch
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(directives))
+    let lines = tracing_subscriber::fmt::layer()
         .with_timer(VirtualTime)
         .with_ansi(false)
-        .with_writer(writer)
-        .finish();
-    Dispatch::new(subscriber)
+        .with_writer(writer);
+    // What `check` would have refused shows nothing.
+    let targets = targets(directives).unwrap_or_default();
+    Dispatch::new(tracing_subscriber::registry().with(lines).with(targets))
 }
 
 /// How the simulated runtime's panic begins when the run's time is over.

@@ -4,6 +4,7 @@ mod args;
 mod closed_stdout;
 mod commands;
 mod output;
+mod progress;
 mod settings;
 mod store;
 

@@ -464,7 +464,11 @@ fn a_reader_that_leaves_is_told_nothing_but_it_is_no_success() {
         .unwrap();
     // What it did not hear may have been a violation.
     assert_eq!(child.wait().unwrap().code(), Some(2));
-    assert_eq!(talk, "");
+    // Nothing but what was going to be done.
+    assert!(
+        talk.starts_with("4 runs, ") && talk.lines().count() == 1,
+        "{talk}"
+    );
 }
 
 #[test]

@@ -72,6 +72,8 @@ pub(crate) fn execute(
             Format::Json => json_line(out, &line)?,
             Format::Text => writeln!(out, "{}", text(&line))?,
         }
+        // The next row takes a while.
+        out.flush()?;
     }
     if settings.format == Format::Text {
         writeln!(

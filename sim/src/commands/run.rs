@@ -3,13 +3,13 @@
 use super::{Exit, Failure};
 use crate::args::{Format, Seeds};
 use crate::output::{Table, describe, explain, hash, json_run};
+use crate::progress::Progress;
 use crate::settings::Settings;
 use crate::store::Store;
 use gatehouse_judge::verdict::VerdictKind;
 use gatehouse_sim::batch::{Work, run_all};
 use gatehouse_sim::run::Run;
 use gatehouse_sim::scenarios::{self, Scenario};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -110,7 +110,7 @@ pub(crate) struct Report<'r, W: Write> {
     out: &'r mut W,
     store: Store,
     table: Table,
-    progress: ProgressBar,
+    progress: Progress,
     jobs: u32,
     exit: Exit,
     found: Vec<&'static str>,
@@ -129,13 +129,15 @@ impl<'r, W: Write> Report<'r, W> {
         runs: usize,
         out: &'r mut W,
     ) -> Result<Report<'r, W>, Failure> {
+        let store = Store::new(settings.report.clone())?;
+        let jobs = u32::try_from(settings.jobs.min(runs).max(1)).unwrap_or(1);
         Ok(Report {
             settings,
             out,
-            store: Store::new(settings.report.clone())?,
+            store,
             table: Table::default(),
-            progress: progress(runs, settings),
-            jobs: u32::try_from(settings.jobs.min(runs).max(1)).unwrap_or(1),
+            progress: Progress::new(runs, jobs, settings.log.is_some()),
+            jobs,
             exit: Exit::Expected,
             found: Vec::new(),
             with_bug: false,
@@ -162,13 +164,15 @@ impl<'r, W: Write> Report<'r, W> {
         match self.settings.format {
             Format::Json => json_run(self.out, run, history.as_deref())?,
             Format::Text if self.settings.details || run.verdict.kind != VerdictKind::Ok => {
-                let print =
-                    || describe_run(self.out, run, again, history.as_deref(), self.settings);
-                self.progress.suspend(print)?;
+                self.progress.aside(|| {
+                    describe_run(self.out, run, again, history.as_deref(), self.settings)?;
+                    // Shown now, and not in the middle of the next bar.
+                    self.out.flush()
+                })?;
             }
             Format::Text => {}
         }
-        self.progress.inc(1);
+        self.progress.advance();
         Ok(history)
     }
 
@@ -177,7 +181,7 @@ impl<'r, W: Write> Report<'r, W> {
     /// # Errors
     /// A stdout that is gone.
     pub(crate) fn finish(self) -> Result<Exit, Failure> {
-        self.progress.finish_and_clear();
+        self.progress.clear();
         if self.settings.format == Format::Text {
             self.table.print(self.out, self.wide)?;
             writeln!(self.out, "histories: {}", self.settings.report.display())?;
@@ -247,18 +251,4 @@ fn describe_run(
         writeln!(out, "    history: {}", history.display())?;
     }
     Ok(())
-}
-
-/// A bar on a terminal, nothing elsewhere, and nothing that would be torn by a log.
-fn progress(runs: usize, settings: &Settings) -> ProgressBar {
-    let target = match settings.log {
-        Some(_) => ProgressDrawTarget::hidden(),
-        None => ProgressDrawTarget::stderr(),
-    };
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {eta} left");
-    let bar = ProgressBar::with_draw_target(Some(runs as u64), target);
-    match style {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
 }

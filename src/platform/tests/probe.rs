@@ -1,5 +1,6 @@
 //! The service that the stories call.
 
+use crate::pb::gatehousetest as pb;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -8,16 +9,6 @@ use tonic::{Request, Response, Status, Streaming};
 
 pub(super) use pb::Item;
 pub(super) use pb::probe_client::ProbeClient;
-
-#[allow(missing_docs, unreachable_pub, reason = "generated code")]
-#[allow(
-    clippy::allow_attributes_without_reason,
-    clippy::too_many_lines,
-    reason = "generated code"
-)]
-mod pb {
-    include!(concat!(env!("OUT_DIR"), "/gatehousetest.rs"));
-}
 
 /// What the server saw; clones share it.
 #[derive(Clone, Default)]
