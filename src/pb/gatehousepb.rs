@@ -168,6 +168,7 @@ pub struct Meta {
     pub applied_term: u64,
     #[prost(int64, tag = "3")]
     pub kv_revision: i64,
+    /// -1: nothing was compacted yet
     #[prost(int64, tag = "4")]
     pub compact_revision: i64,
     #[prost(bool, tag = "5")]
