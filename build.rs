@@ -1,4 +1,4 @@
-//! Refuses builds whose cfg flags were lost, before everything else is built for nothing.
+//! Refuses builds whose cfg flags were lost, with an error that says so.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
